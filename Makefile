@@ -1,0 +1,34 @@
+# Everything runs in .venv, which each target creates by itself.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NAME ?= table1
+ARGS ?=
+
+.PHONY: demo test lint bench paper clean
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/hcnet demo --output demo-output
+
+test: $(VENV)/installed
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/installed
+	$(BIN)/python -m benchmarks.$(NAME) $(ARGS)
+
+paper: $(VENV)/installed
+	$(BIN)/python -m benchmarks.paper $(ARGS)
+
+clean:
+	rm -rf $(VENV) demo-output bench-output build dist .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

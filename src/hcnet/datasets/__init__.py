@@ -1,0 +1,20 @@
+"""Data sets with ground truth: images whose parts are known, and boolean matrices."""
+
+from hcnet.datasets.bars import two_bars
+from hcnet.datasets.characters import letters, small_letters, symbols
+from hcnet.datasets.matrices import BooleanMatrixData, boolean_matrix
+from hcnet.datasets.page import text
+from hcnet.datasets.parts import PartsData
+from hcnet.datasets.patterns import deconvolution
+
+__all__ = [
+    "BooleanMatrixData",
+    "PartsData",
+    "boolean_matrix",
+    "deconvolution",
+    "letters",
+    "small_letters",
+    "symbols",
+    "text",
+    "two_bars",
+]

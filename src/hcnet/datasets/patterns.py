@@ -1,0 +1,175 @@
+"""Blind deconvolution: many small images of overlapping patterns."""
+
+from typing import Literal
+
+import numpy as np
+from scipy.ndimage import convolve
+
+from hcnet.datasets._arguments import (
+    RandomState,
+    check_count,
+    check_noise,
+    check_probability,
+    check_size,
+    make_generator,
+)
+from hcnet.datasets.parts import BoolArray, PartsData, Placement, assemble
+
+__all__ = ["deconvolution"]
+
+_FIXED = {
+    "ring": ("#####", "#...#", "#...#", "#...#", "#####"),
+    "plus": ("..#..", "..#..", "#####", "..#..", "..#.."),
+    "saltire": ("#...#", ".#.#.", "..#..", ".#.#.", "#...#"),
+    "zed": ("#####", "...#.", "..#..", ".#...", "#####"),
+}
+_NEIGHBOURS = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+# Random patterns grow until this share of their window is inked: thin enough to be recognised
+# under an overlap, thick enough to differ.
+_MIN_INK = 0.4
+_PATTERN_TRIES = 1000
+
+
+def deconvolution(
+    *,
+    n_images: int = 100,
+    size: tuple[int, int] = (14, 14),
+    n_features: int = 4,
+    feature_size: tuple[int, int] = (5, 5),
+    p_on: float = 0.01,
+    min_placements: int = 3,
+    noise: float = 0.0,
+    patterns: Literal["fixed", "random"] = "fixed",
+    random_state: RandomState = None,
+) -> PartsData:
+    """The two-dimensional blind deconvolution benchmark: small images of overlapping patterns.
+
+    Each pattern appears at each position where it lies inside the image with probability `p_on`,
+    independently; overlaps are the OR. An image with fewer than `min_placements` gets further
+    ones, drawn uniformly from the pairs of pattern and position that are left.
+
+    Args:
+        n_images: how many images.
+        size: height and width of each image.
+        n_features: how many patterns.
+        feature_size: height and width of each pattern.
+        p_on: probability of a pattern at a position.
+        min_placements: the least number of patterns per image.
+        noise: probability that a pixel is flipped.
+        patterns: "fixed" for the first `n_features` of a ring, a plus, a saltire and a zed, all of
+            5 x 5; "random" for connected patterns of any size and number, picked by the seed. All
+            patterns touch all four sides of their window.
+        random_state: seed.
+
+    Returns:
+        The images; random patterns are named "pattern 0" and so on.
+
+    Raises:
+        ValueError: if an argument is out of range, or nothing would be placed.
+
+    """
+    n_images = check_count("n_images", n_images)
+    size = check_size("size", size)
+    n_features = check_count("n_features", n_features)
+    feature_size = check_size("feature_size", feature_size, minimum=2)
+    p_on = check_probability("p_on", p_on)
+    min_placements = check_count("min_placements", min_placements, minimum=0)
+    noise = check_noise(noise)
+    rows, columns = size[0] - feature_size[0] + 1, size[1] - feature_size[1] + 1
+    if min(rows, columns) < 1:
+        raise ValueError(
+            f"feature_size must not exceed the image of {size[0]} x {size[1]} pixels, "
+            f"but it is {feature_size}: pass smaller patterns or a larger size."
+        )
+    if min_placements > n_features * rows * columns:
+        raise ValueError(
+            f"min_placements must be at most {n_features * rows * columns}, the number of "
+            f"patterns times positions, but it is {min_placements}: pass fewer."
+        )
+    rng = make_generator(random_state)
+    named = _choose_patterns(patterns, n_features, feature_size, rng)
+    placements: list[Placement] = []
+    for image in range(n_images):
+        on = _draw_placements((n_features, rows, columns), p_on, min_placements, rng)
+        placements.extend(
+            (image, int(part), int(row), int(column)) for part, row, column in np.argwhere(on)
+        )
+    if not placements:
+        raise ValueError(
+            f"Nothing was placed with p_on={p_on} and min_placements={min_placements}: "
+            f"raise one of them."
+        )
+    return assemble(
+        list(named.values()),
+        list(named),
+        placements,
+        n_images=n_images,
+        size=size,
+        noise=noise,
+        rng=rng,
+    )
+
+
+def _draw_placements(
+    shape: tuple[int, int, int], p_on: float, minimum: int, rng: np.random.Generator
+) -> BoolArray:
+    """Which pattern is on where, in one image."""
+    chance = rng.random(shape)
+    # The smallest numbers are the ones that switch on first, so topping up needs no second draw.
+    order = np.argsort(chance, axis=None, kind="stable")
+    on: BoolArray = chance < p_on
+    on.ravel()[order[:minimum]] = True
+    return on
+
+
+def _choose_patterns(
+    patterns: object, n_features: int, feature_size: tuple[int, int], rng: np.random.Generator
+) -> dict[str, BoolArray]:
+    """The patterns by name."""
+    if patterns == "fixed":
+        if n_features > len(_FIXED) or feature_size != (5, 5):
+            raise ValueError(
+                f'patterns="fixed" offers {len(_FIXED)} patterns of 5 x 5, but {n_features} of '
+                f'{feature_size[0]} x {feature_size[1]} were asked for: pass patterns="random".'
+            )
+        drawn = {
+            name: np.array([[mark == "#" for mark in line] for line in lines])
+            for name, lines in _FIXED.items()
+        }
+        return dict(list(drawn.items())[:n_features])
+    if patterns != "random":
+        raise ValueError(
+            f'patterns must be "fixed" or "random", but it is {patterns!r}: pass one of these.'
+        )
+    found: dict[bytes, BoolArray] = {}
+    for _ in range(_PATTERN_TRIES + n_features):
+        pattern = _grow_pattern(feature_size, rng)
+        found.setdefault(pattern.tobytes(), pattern)
+        if len(found) == n_features:
+            return {f"pattern {index}": one for index, one in enumerate(found.values())}
+    raise ValueError(
+        f"Only {len(found)} different random patterns of {feature_size[0]} x {feature_size[1]} "
+        f"were found, but {n_features} were asked for: pass a larger feature_size."
+    )
+
+
+def _grow_pattern(shape: tuple[int, int], rng: np.random.Generator) -> BoolArray:
+    """A connected pattern that touches all four sides of its window."""
+    pattern = np.zeros(shape, dtype=bool)
+    pattern[int(rng.integers(shape[0])), int(rng.integers(shape[1]))] = True
+    while not (_touches_all_sides(pattern) and pattern.mean() >= _MIN_INK):
+        neighbours = convolve(pattern.astype(np.int64), _NEIGHBOURS, mode="constant")
+        neighbours[pattern] = 0
+        # Pixels with one inked neighbour prolong a stroke; others would fill a blob.
+        candidates = np.argwhere(neighbours == 1)
+        if not len(candidates):
+            candidates = np.argwhere(neighbours > 0)
+        row, column = candidates[int(rng.integers(len(candidates)))]
+        pattern[row, column] = True
+    return pattern
+
+
+def _touches_all_sides(pattern: BoolArray) -> bool:
+    sides = (pattern[0], pattern[-1], pattern[:, 0], pattern[:, -1])
+    return all(bool(side.any()) for side in sides)

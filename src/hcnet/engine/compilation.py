@@ -1,0 +1,59 @@
+"""Compiles the factor functions: one source, any decorator, any float type."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hcnet import factors
+
+# Compilers may reorder sums and assume that no message is "not a number"; they may not
+# assume that infinities are absent.
+FAST_MATH = frozenset({"nnan", "nsz", "arcp", "contract", "reassoc"})
+
+_PRIMITIVES = ("larger", "smaller")
+_FUNCTIONS = (
+    "and_down",
+    "and_up",
+    "or_cap",
+    "or_share",
+    "or_up",
+    "second_largest",
+    "or_messages",
+    "or_down",
+    "tree_messages",
+    "tree_down",
+    "pool_up",
+    "pool_down",
+)
+
+
+def compile_factors(
+    decorator: Callable[[Any], Any],
+    dtype: type[np.floating[Any]],
+    minus_infinity: float,
+    primitives: dict[str, Any] | None = None,
+) -> types.SimpleNamespace:
+    """Return `hcnet.factors` compiled with `decorator` for numbers of type `dtype`.
+
+    A compiled function can call only compiled functions and would compute in double
+    precision with Python's constants.  Each function is therefore given a namespace of its
+    own, in which the functions before it are the compiled ones and the constants have the
+    right type; its code stays the code in `hcnet.factors`.  `primitives` are an engine's own
+    machine instructions for `larger` and `smaller`.
+    """
+    namespace: dict[str, Any] = {
+        "ZERO": dtype(factors.ZERO),
+        "ONE": dtype(factors.ONE),
+        "MINUS_INFINITY": dtype(minus_infinity),
+        "HUGE": dtype(factors.HUGE),
+        "__name__": factors.__name__,
+    }
+    for name in _PRIMITIVES + _FUNCTIONS:
+        source = getattr(factors, name)
+        copy = types.FunctionType(source.__code__, namespace, name, source.__defaults__)
+        namespace[name] = (primitives or {}).get(name) or decorator(copy)
+    return types.SimpleNamespace(**{name: namespace[name] for name in _FUNCTIONS})

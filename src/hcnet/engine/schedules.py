@@ -1,0 +1,91 @@
+"""In which order trees are updated, and which of them see each other's messages.
+
+A sweep updates every tree once.  A schedule cuts it into batches.  Within a batch the trees
+lie in lanes: a lane works through its trees one after the other, seeing what it has already
+changed; what other lanes change is seen when the batch is over.  A batch's result therefore
+depends on its lanes and not on how many threads work on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+ScheduleName = Literal["sequential", "per-image", "blocks", "flooding"]
+SCHEDULE_NAMES: tuple[str, ...] = get_args(ScheduleName)
+
+# Rounds per sweep in which images exchange what they learned about W.  At 14×14 pixels this
+# lets each image run about ten trees ahead of the others: docs/design.md has the measurement.
+ROUNDS = 20
+# Trees that a block updates at once: undamped blocks of 10 and 100 learn as well as one tree
+# at a time, blocks of 1000 diverge.
+BLOCK_SIZE = 100
+# Trees are stored in random order; a sweep visits runs of this many neighbours in a new random
+# order, so that memory is read in long stretches (30 % faster than tree by tree).
+RUN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Trees updated together.
+
+    ``order[lanes[k]:lanes[k+1]]`` is lane k.  A ``simultaneous`` batch has one tree a lane;
+    otherwise no two lanes hold trees of the same image.
+    """
+
+    order: NDArray[np.int64]
+    lanes: NDArray[np.int64]
+    simultaneous: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How a sweep is cut into batches."""
+
+    name: ScheduleName = "sequential"
+    rounds: int = ROUNDS
+    block_size: int = BLOCK_SIZE
+
+    def batches(
+        self, owners: NDArray[np.int32], rng: np.random.Generator
+    ) -> Iterator[Batch]:
+        """Batches of one sweep; ``owners[k]`` is the image of tree k."""
+        order = _shuffled_runs(len(owners), rng)
+        whole = np.array([0, len(order)])
+        if self.name == "sequential":
+            yield Batch(order, whole)
+        elif self.name == "flooding":
+            yield Batch(order, np.arange(len(order) + 1), simultaneous=True)
+        elif self.name == "blocks":
+            for start in range(0, len(order), self.block_size):
+                block = order[start : start + self.block_size]
+                yield Batch(block, np.arange(len(block) + 1), simultaneous=True)
+        else:
+            yield from self._per_image(order[np.argsort(owners[order], kind="stable")], owners)
+
+    def _per_image(
+        self, by_image: NDArray[np.int64], owners: NDArray[np.int32]
+    ) -> Iterator[Batch]:
+        counts = np.bincount(owners)
+        starts = np.cumsum(counts) - counts
+        if np.count_nonzero(counts) <= 1:  # nobody to exchange with
+            yield Batch(by_image, np.array([0, len(by_image)]))
+            return
+        for k in range(self.rounds):
+            first = starts + counts * k // self.rounds
+            last = starts + counts * (k + 1) // self.rounds
+            parts = [by_image[a:b] for a, b in zip(first, last, strict=True) if b > a]
+            if parts:
+                lanes = np.cumsum([0] + [len(part) for part in parts])
+                yield Batch(np.concatenate(parts), lanes)
+
+
+def _shuffled_runs(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    run = RUN if n > 64 * RUN else 1
+    starts = rng.permutation(-(-n // run)) * run
+    order = (starts[:, None] + np.arange(run)).ravel()
+    return order[order < n]

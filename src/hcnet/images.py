@@ -1,0 +1,62 @@
+"""Binary images with missing pixels, and the evidence that they give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The noisy channel between R and X: p01 = P(X=0 | R=1), p10 = P(X=1 | R=0)."""
+
+    p01: float
+    p10: float
+
+    @property
+    def k1(self) -> float:
+        """Log-odds of R given that the pixel is on."""
+        return float(np.log1p(-self.p01) - np.log(self.p10))
+
+    @property
+    def k0(self) -> float:
+        """Log-odds of R given that the pixel is off (negative)."""
+        return float(np.log(self.p01) - np.log1p(-self.p10))
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """A batch of binary images; both arrays have shape (images, channels, height, width)."""
+
+    pixels: BoolArray
+    observed: BoolArray
+
+    @property
+    def n_images(self) -> int:
+        """Number of images."""
+        return int(self.pixels.shape[0])
+
+    @property
+    def n_channels(self) -> int:
+        """Number of channels, the paper's F_X."""
+        return int(self.pixels.shape[1])
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        return int(self.pixels.shape[2]), int(self.pixels.shape[3])
+
+    @property
+    def n_observed(self) -> int:
+        """Number of observed pixels."""
+        return int(self.observed.sum())
+
+    def evidence(self, noise: Noise) -> FloatArray:
+        """Log-odds per pixel that R is on; exactly 0 where the pixel is not observed."""
+        on_off = np.where(self.pixels, noise.k1, noise.k0)
+        return np.where(self.observed, on_off, 0.0).astype(np.float32)

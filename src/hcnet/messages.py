@@ -1,0 +1,193 @@
+"""The arrays that a message-passing run carries: layout, initial values, memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.factors import HUGE
+from hcnet.images import BoolArray, FloatArray, Images
+from hcnet.layers import FeatureLayer
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the variables of a feature layer lie in the arrays of a run.
+
+    A tree is the factor of one pixel (n, a, r, c).  Its leaves pair S[n, f, i, j] with
+    W[a, f, r-i, c-j].  S and W play the same part in every formula, so the smaller grid of
+    the two becomes the *kernel*, stored flipped as one contiguous row per image or channel,
+    and the larger the *field*, padded so that the leaves of every tree are whole runs of
+    memory: row ``r + i`` of the field, columns ``c`` to ``c + width``, features last.
+    A page has small features (W is the kernel); an MNIST digit with 26×26 features has only
+    3×3 placements (S is the kernel).
+    """
+
+    layer: FeatureLayer
+    n_images: int
+
+    @cached_property
+    def kernel_is_weights(self) -> bool:
+        """True where W is the kernel and S the field."""
+        h, w = self.layer.feature_size
+        hs, ws = self.layer.placement_size
+        return h * w <= hs * ws or self.layer.border == "full"
+
+    @cached_property
+    def kernel_size(self) -> tuple[int, int]:
+        """Height and width of the kernel."""
+        layer = self.layer
+        return layer.feature_size if self.kernel_is_weights else layer.placement_size
+
+    @property
+    def leaves(self) -> int:
+        """ANDs per tree."""
+        return self.kernel_size[0] * self.kernel_size[1] * self.layer.n_features
+
+    @property
+    def kernel_shape(self) -> tuple[int, int]:
+        """(channels or images, leaves)."""
+        rows = self.layer.n_channels if self.kernel_is_weights else self.n_images
+        return rows, self.leaves
+
+    @property
+    def field_shape(self) -> tuple[int, int, int]:
+        """(images or channels, padded height, padded width × features)."""
+        rows = self.n_images if self.kernel_is_weights else self.layer.n_channels
+        (H, W), (kh, kw) = self.layer.image_size, self.kernel_size
+        return rows, H + kh - 1, (W + kw - 1) * self.layer.n_features
+
+    def _field_padding(self) -> tuple[int, int]:
+        kh, kw = self.kernel_size
+        oh, ow = self.layer.overhang if self.kernel_is_weights else (0, 0)
+        return kh - 1 - oh, kw - 1 - ow
+
+    def to_field(self, values: FloatArray, fill: float) -> FloatArray:
+        """(rows, features, height, width) to the padded, features-last field."""
+        ph, pw = self._field_padding()
+        moved = np.moveaxis(values, 1, 3)
+        padded = np.pad(moved, ((0, 0), (ph, ph), (pw, pw), (0, 0)), constant_values=fill)
+        return np.ascontiguousarray(padded.reshape(self.field_shape), dtype=np.float32)
+
+    def from_field(self, field: FloatArray) -> FloatArray:
+        """Inverse of `to_field`."""
+        F = self.layer.n_features
+        rows, height, width = self.field_shape
+        ph, pw = self._field_padding()
+        grid = field.reshape(rows, height, width // F, F)
+        return np.moveaxis(grid[:, ph : height - ph, pw : width // F - pw], 3, 1)
+
+    def to_kernel(self, values: FloatArray) -> FloatArray:
+        """(rows, features, height, width) to one flipped, features-last row each."""
+        flipped = np.moveaxis(values[:, :, ::-1, ::-1], 1, 3)
+        return np.ascontiguousarray(flipped.reshape(self.kernel_shape), dtype=np.float32)
+
+    def from_kernel(self, kernel: FloatArray) -> FloatArray:
+        """Inverse of `to_kernel`."""
+        grid = kernel.reshape(kernel.shape[0], *self.kernel_size, self.layer.n_features)
+        return np.moveaxis(grid, 3, 1)[:, :, ::-1, ::-1]
+
+    def memory(self, n_trees: int) -> int:
+        """Bytes that a run with this many trees needs, known before it starts."""
+        edges = 2 * 4 * n_trees * self.leaves
+        beliefs = 4 * 4 * (int(np.prod(self.field_shape)) + int(np.prod(self.kernel_shape)))
+        trees = n_trees * (4 + 4 * 4 + 8)
+        return edges + beliefs + trees
+
+
+@dataclass
+class Messages:
+    """State of one run: evidence and priors (fixed), edge messages and beliefs (moving).
+
+    The belief of a variable is its prior plus all messages to it.  A prior of ±HUGE (a clamped
+    weight, a forbidden placement) swallows the messages in its own belief; the messages
+    themselves are kept, so that `Engine.rebuild` can take up a new prior at any time.
+    """
+
+    layout: Layout
+    trees: NDArray[np.int32]  # (n_trees, 4): field row, kernel row, pixel row, pixel column
+    images: NDArray[np.int32]  # (n_trees,): which image a tree belongs to
+    evidence: FloatArray  # (n_trees,)
+    field_prior: FloatArray
+    kernel_prior: FloatArray
+    field: FloatArray  # beliefs
+    kernel: FloatArray
+    to_field: FloatArray  # (n_trees, leaves)
+    to_kernel: FloatArray
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees: observed pixels."""
+        return int(self.trees.shape[0])
+
+    def placement_beliefs(self) -> FloatArray:
+        """Max-marginal differences of S: (images, features, height, width)."""
+        return self._beliefs(weights=False)
+
+    def weight_beliefs(self) -> FloatArray:
+        """Max-marginal differences of W: (channels, features, height, width)."""
+        return self._beliefs(weights=True)
+
+    def _beliefs(self, weights: bool) -> FloatArray:
+        if weights == self.layout.kernel_is_weights:
+            return self.layout.from_kernel(self.kernel)
+        return self.layout.from_field(self.field)
+
+    def decode(self) -> tuple[BoolArray, BoolArray]:
+        """S (images, features, height, width) and W (features, channels, height, width)."""
+        S = np.ascontiguousarray(self.placement_beliefs() > 0)
+        W = np.ascontiguousarray(np.swapaxes(self.weight_beliefs(), 0, 1) > 0)
+        return S, W
+
+
+def observed_pixels(images: Images, rng: np.random.Generator) -> NDArray[np.int32]:
+    """(n_trees, 4): image, channel, row and column of every tree of a run.
+
+    One tree per observed pixel (an unobserved one would send exactly 0 for ever), shuffled
+    once, so that a schedule can take runs of neighbours in memory in random order.
+    """
+    pixels = np.argwhere(images.observed).astype(np.int32)
+    rng.shuffle(pixels)
+    return pixels
+
+
+def start_messages(
+    layer: FeatureLayer,
+    images: Images,
+    evidence: FloatArray,
+    placement_prior: FloatArray | float,
+    weight_prior: FloatArray,
+    rng: np.random.Generator,
+) -> Messages:
+    """All messages 0; priors as log-odds.
+
+    `placement_prior` is one number or (images, features, height, width); `weight_prior` is
+    (channels, features, height, width).
+    """
+    layout = Layout(layer, images.n_images)
+    pixels = observed_pixels(images, rng)
+    n, a, r, c = pixels.T
+    shape = (images.n_images, layer.n_features, *layer.placement_size)
+    S = np.broadcast_to(np.asarray(placement_prior, dtype=np.float32), shape)
+    field, kernel = (S, weight_prior) if layout.kernel_is_weights else (weight_prior, S)
+    field_prior = layout.to_field(field, fill=-HUGE)
+    kernel_prior = layout.to_kernel(kernel)
+    edges = (len(pixels), layout.leaves)
+    rows = (n, a) if layout.kernel_is_weights else (a, n)
+    return Messages(
+        layout=layout,
+        trees=np.ascontiguousarray(np.stack([*rows, r, c], axis=1)),
+        images=np.ascontiguousarray(n),
+        evidence=np.ascontiguousarray(evidence[n, a, r, c], dtype=np.float32),
+        field_prior=field_prior,
+        kernel_prior=kernel_prior,
+        field=field_prior.copy(),
+        kernel=kernel_prior.copy(),
+        to_field=np.zeros(edges, np.float32),
+        to_kernel=np.zeros(edges, np.float32),
+    )

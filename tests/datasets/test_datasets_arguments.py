@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+
+from hcnet.datasets import (
+    boolean_matrix,
+    deconvolution,
+    letters,
+    small_letters,
+    symbols,
+    text,
+    two_bars,
+)
+
+IMAGE_GENERATORS = [two_bars, symbols, letters, text, small_letters, deconvolution]
+
+BAD_ANYWHERE = [
+    ("size", (0, 10), r"size must be a pair of integers .* of at least 1"),
+    ("size", 50, r"size must be a pair of integers"),
+    ("size", (50.0, 50), r"size must be a pair of integers"),
+    ("noise", 3, r"noise must be a number from 0 to 0\.5, but it is 3"),
+    ("noise", -0.1, r"noise must be a number from 0 to 0\.5"),
+    ("noise", float("nan"), r"noise must be a number"),
+    ("noise", "0.1", r"noise must be a number"),
+    ("random_state", -1, r"random_state must be a non-negative integer"),
+    ("random_state", 0.5, r"random_state must be a non-negative integer"),
+]
+
+BAD = [
+    (two_bars, {"length": 1}, r"length must be an integer of at least 2"),
+    (two_bars, {"length": 61}, r"length must be at most 60, the shorter side"),
+    (two_bars, {"n_placements": 0}, r"n_placements must be an integer of at least 1"),
+    (symbols, {"n_placements": 2.5}, r"n_placements must be an integer"),
+    (symbols, {"characters": ""}, r"characters must be a string of at least one"),
+    (symbols, {"characters": ["@"]}, r"characters must be a string of at least one"),
+    (symbols, {"size": (10, 10)}, r"No part fits into an image of 10 x 10 .* larger size"),
+    (letters, {"n_placements": True}, r"n_placements must be an integer"),
+    (letters, {"characters": "ABA"}, r"characters must be distinct, but 'A' occurs twice"),
+    (letters, {"characters": "AÄ"}, r"'Ä' has none: choose from ABCDEFG"),
+    (letters, {"characters": "Il", "glyph_size": 16}, r"'I' and 'l' have the same bitmap"),
+    (letters, {"glyph_size": 14}, r"stored sizes 8, 9, 10, 11, 12, 13, 16, 20, 24, .* 14"),
+    (letters, {"size": (5, 5)}, r"No part fits into an image of 5 x 5"),
+    (letters, {"overlap": "no"}, r"overlap must be True or False, but it is 'no'"),
+    (small_letters, {"overlap": 1}, r"overlap must be True or False"),
+    (text, {"glyph_size": "11"}, r"glyph_size must be one of the stored sizes"),
+    (text, {"words": []}, r"words must be a string or a sequence of strings"),
+    (text, {"words": "  "}, r"words must be a string or a sequence of strings"),
+    (text, {"words": [1, 2]}, r"words must be a string or a sequence of strings"),
+    (text, {"words": "naïve"}, r"'ï' has none"),
+    (text, {"size": (8, 200)}, r"No word fits into an image of 8 x 200 .* glyph_size 11"),
+    (text, {"size": (200, 8)}, r"No word fits into an image of 200 x 8"),
+    (small_letters, {"n_images": 0}, r"n_images must be an integer of at least 1"),
+    (small_letters, {"n_characters": 0}, r"n_characters must be an integer of at least 1"),
+    (small_letters, {"n_characters": 27}, r"n_characters must be at most 26"),
+    (small_letters, {"per_image": 0}, r"per_image must be an integer of at least 1"),
+    (small_letters, {"glyph_size": 7}, r"glyph_size must be one of the stored sizes"),
+    (small_letters, {"size": (4, 4)}, r"No part fits into an image of 4 x 4"),
+    (deconvolution, {"n_images": "3"}, r"n_images must be an integer"),
+    (deconvolution, {"n_features": 0}, r"n_features must be an integer of at least 1"),
+    (deconvolution, {"n_features": 5}, r'offers 4 patterns of 5 x 5, but 5 .*"random"'),
+    (deconvolution, {"feature_size": (6, 6)}, r'but 4 of 6 x 6 .* pass patterns="random"'),
+    (deconvolution, {"feature_size": (1, 5)}, r"feature_size must be a pair .* at least 2"),
+    (deconvolution, {"size": (4, 14)}, r"feature_size must not exceed the image of 4 x 14"),
+    (deconvolution, {"p_on": 1.5}, r"p_on must be a number from 0 to 1"),
+    (deconvolution, {"min_placements": -1}, r"min_placements must be an integer of at least 0"),
+    (deconvolution, {"min_placements": 401}, r"min_placements must be at most 400"),
+    (deconvolution, {"p_on": 0, "min_placements": 0}, r"Nothing was placed .* raise one"),
+    (deconvolution, {"patterns": "other"}, r'patterns must be "fixed" or "random"'),
+    (
+        deconvolution,
+        {"patterns": "random", "feature_size": (2, 2), "n_features": 9},
+        r"Only \d different random patterns of 2 x 2 were found, but 9",
+    ),
+    (boolean_matrix, {"shape": 20}, r"shape must be a pair of integers"),
+    (boolean_matrix, {"rank": 0}, r"rank must be an integer of at least 1"),
+    (boolean_matrix, {"flips": 0.6}, r"flips must be a number from 0 to 0\.5"),
+    (boolean_matrix, {"observed": 95}, r"observed must be a number from 0 to 1"),
+    (boolean_matrix, {"density": -1}, r"density must be a number from 0 to 1"),
+    (boolean_matrix, {"random_state": "seed"}, r"random_state must be a non-negative"),
+]
+
+
+@pytest.mark.parametrize("generate", IMAGE_GENERATORS)
+@pytest.mark.parametrize(("name", "value", "message"), BAD_ANYWHERE)
+def test_arguments_that_all_share_are_checked(generate, name, value, message):
+    with pytest.raises(ValueError, match=message):
+        generate(**{name: value})
+
+
+@pytest.mark.parametrize(("generate", "arguments", "message"), BAD)
+def test_bad_argument_is_named_with_its_remedy(generate, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        generate(**{"random_state": 0} | arguments)
+
+
+@pytest.mark.parametrize("generate", [*IMAGE_GENERATORS, boolean_matrix])
+def test_arguments_are_keyword_only(generate):
+    with pytest.raises(TypeError):
+        generate((50, 50))
+
+
+def test_numpy_numbers_and_lists_are_accepted():
+    data = letters(
+        size=[np.int64(50), 60],
+        n_placements=np.int32(5),
+        noise=np.float32(0.0),
+        glyph_size=np.int64(13),
+        random_state=0,
+    )
+    assert data.images.shape == (1, 1, 50, 60)

@@ -1,0 +1,159 @@
+"""The one loop: steps any process, measures it, keeps its best state, knows when to stop."""
+
+from __future__ import annotations
+
+import enum
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+State = TypeVar("State")
+StateOut = TypeVar("StateOut", covariant=True)
+
+
+class Status(enum.Enum):
+    """Why a run stopped; the value is a sentence for people."""
+
+    CONVERGED = "Converged: a further sweep would change nothing."
+    FINISHED = "Finished: no move improves the solution any more."
+    STALLED = "Stopped: the joint log-probability has not improved for a while."
+    ITERATION_LIMIT = "Stopped at the iteration limit; raise max_iter to go on."
+    TIME_LIMIT = "Stopped at the time limit; raise max_seconds to go on."
+    INTERRUPTED = "Interrupted from the keyboard; this is the best state so far."
+
+    @property
+    def converged(self) -> bool:
+        """True unless a limit or a person cut the run short."""
+        return self in (Status.CONVERGED, Status.FINISHED, Status.STALLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What is known after a step."""
+
+    log_joint: float
+    changed_weights: int = 0
+    belief_change: float | None = None  # None: not a matter of beliefs
+    note: str = ""
+
+
+class Process(Protocol[StateOut]):
+    """Something that can be stepped."""
+
+    def step(self) -> bool:
+        """Go one step; False if there was nothing left to do."""
+        ...
+
+    def measure(self) -> Measurement:
+        """How good the current state is, and how much the last step changed."""
+        ...
+
+    def state(self) -> StateOut:
+        """The current state, safe to keep while the process goes on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When to stop at the latest, and what counts as converged."""
+
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    patience: int | None = None  # steps without a better joint log-probability
+    tolerance: float = 1e-3  # belief change below which a state counts as a fixed point
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One step of a run's history."""
+
+    iteration: int
+    seconds: float
+    log_joint: float
+    changed_weights: int
+    belief_change: float | None
+
+
+@dataclass
+class Outcome(Generic[State]):
+    """The best state of a run, why it stopped, and how it got there."""
+
+    best: State
+    log_joint: float
+    status: Status
+    n_iter: int
+    seconds: float
+    history: list[Record] = field(default_factory=list)
+
+
+Report = Callable[[int, Measurement, float], None]
+
+
+def run(process: Process[State], limits: Limits, report: Report | None = None) -> Outcome[State]:
+    """Step `process` until it converges or a limit is met; Ctrl-C stops it after the step."""
+    began = time.perf_counter()
+    first = process.measure()
+    best, best_joint, best_at = process.state(), first.log_joint, 0
+    history: list[Record] = []
+    iteration = 0
+    status = None
+    with _keyboard() as interrupted:
+        while status is None:
+            if limits.max_iter is not None and iteration >= limits.max_iter:
+                status = Status.ITERATION_LIMIT
+                break
+            alive = process.step()
+            iteration += 1
+            m = process.measure()
+            seconds = time.perf_counter() - began
+            history.append(
+                Record(iteration, seconds, m.log_joint, m.changed_weights, m.belief_change)
+            )
+            if m.log_joint > best_joint:
+                best, best_joint, best_at = process.state(), m.log_joint, iteration
+            if report is not None:
+                report(iteration, m, seconds)
+            if not alive:
+                status = Status.FINISHED
+            elif interrupted.is_set():
+                status = Status.INTERRUPTED
+            elif (
+                m.belief_change is not None
+                and m.changed_weights == 0
+                and m.belief_change < limits.tolerance
+            ):
+                status = Status.CONVERGED
+            elif limits.patience is not None and iteration - best_at >= limits.patience:
+                status = Status.STALLED
+            elif limits.max_seconds is not None and seconds >= limits.max_seconds:
+                status = Status.TIME_LIMIT
+    seconds = time.perf_counter() - began
+    return Outcome(best, best_joint, status, iteration, seconds, history)
+
+
+@contextmanager
+def _keyboard() -> Iterator[threading.Event]:
+    """Turn Ctrl-C into a flag while a run goes on; a second Ctrl-C raises as usual."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed  # only the main thread may handle signals
+        return
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is not signal.default_int_handler:
+        yield pressed  # somebody else handles Ctrl-C: leave it to them
+        return
+
+    def press(number: int, frame: Any) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,151 @@
+"""Message passing over placements alone, the features being known.
+
+With W decided, ANDs are wires or gaps: the factor of a pixel is an OR of the placements that
+cover it.  Only placements that fit their pixels at all (`Feature.candidates`) become
+variables, which leaves about 1 % of the graph; the rest would not pay for themselves even if
+nothing else explained their on pixels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.engine.compilation import FAST_MATH, compile_factors
+from hcnet.engine.cpu_primitives import PRIMITIVES
+from hcnet.engine.driver import Measurement
+from hcnet.factors import HUGE
+from hcnet.objective import Priors
+from hcnet.solutions.explanation import Explanation, Feature, IntArray, concatenate_offsets
+from hcnet.solutions.improver import Improver
+
+_jit = nb.njit(fastmath=set(FAST_MATH), nogil=True)
+_kernel = nb.njit(fastmath=set(FAST_MATH), nogil=True, cache=True)
+_or_messages = compile_factors(_jit, np.float32, -HUGE, PRIMITIVES).or_messages
+
+
+@_kernel
+def _edges(
+    positions: Any, features: Any, offsets: Any, starts: Any, geometry: Any, sign: Any
+) -> Any:
+    """The pixels' lists of candidates: pixel ids, where each list begins, candidate ids."""
+    image, width, hs, ws = geometry[0], geometry[1], geometry[2], geometry[3]
+    begin = np.zeros(sign.size + 1, np.int64)
+    members = np.empty(0, np.int32)
+    fill = begin[:-1]
+    for counting in (True, False):  # the same walk twice: how long is each list, then fill it
+        for z in range(positions.size):
+            p, f = positions[z], features[z]
+            base = p // (ws * hs) * image + (p // ws) % hs * width + p % ws
+            for q in range(starts[f], starts[f + 1]):
+                pixel = base + offsets[q]
+                if sign[pixel] == 0:
+                    continue
+                if counting:
+                    begin[pixel + 1] += 1
+                else:
+                    members[fill[pixel]] = z
+                    fill[pixel] += 1
+        if counting:
+            begin = np.cumsum(begin)
+            fill = begin[:-1].copy()
+            members = np.empty(begin[-1], np.int32)
+    return begin, members
+
+
+@_kernel
+def _sweep(
+    order: Any, begin: Any, members: Any, evidence: Any, belief: Any, messages: Any, damping: Any
+) -> None:
+    longest = 0
+    for k in order:
+        longest = max(longest, begin[k + 1] - begin[k])
+    t = np.empty(longest, np.float32)
+    keep = np.float32(1) - damping
+    for k in order:
+        a = begin[k]
+        n = begin[k + 1] - a
+        for j in range(n):
+            t[j] = belief[members[a + j]] - messages[a + j]
+        _or_messages(evidence[k], t, n)
+        for j in range(n):
+            new = keep * messages[a + j] + damping * t[j]
+            belief[members[a + j]] += new - messages[a + j]
+            messages[a + j] = new
+
+
+class PlacementPassing:
+    """A process for the driver: infer placements of known features by MPMP."""
+
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        improver: Improver,
+        priors: Priors,
+        rng: np.random.Generator,
+        damping: float = 0.8,
+    ) -> None:
+        assert priors.p_S is not None
+        self._features = features
+        self._improver = improver
+        self._rng = rng
+        self._damping = np.float32(damping)
+        canvas = improver.canvas
+        sign = canvas.sign.reshape(-1)
+        found = [feature.candidates[0] for feature in features]
+        self._positions = np.concatenate([*found, np.empty(0, np.int64)])
+        self._owners = np.repeat(np.arange(len(features)), [len(x) for x in found])
+        self._begin, self._members = _edges(
+            self._positions,
+            self._owners,
+            *concatenate_offsets(features),
+            canvas.geometry,
+            sign,
+        )
+        self._pixels = np.flatnonzero(np.diff(self._begin))
+        noise = priors.noise
+        self._evidence = np.where(sign > 0, noise.k1, noise.k0).astype(np.float32)
+        prior = math.log(priors.p_S) - math.log1p(-priors.p_S)
+        self._belief = np.full(len(self._positions), prior, np.float32)
+        self._messages = np.zeros(len(self._members), np.float32)
+        self._change = math.inf
+        self._now = self._decode()
+
+    def step(self) -> bool:
+        """One sweep over all pixels in random order."""
+        before = self._belief.copy()
+        _sweep(
+            self._rng.permutation(self._pixels),
+            self._begin,
+            self._members,
+            self._evidence,
+            self._belief,
+            self._messages,
+            self._damping,
+        )
+        self._change = float(np.abs(self._belief - before).max(initial=0.0))
+        self._now = self._decode()
+        return True
+
+    def measure(self) -> Measurement:
+        """Joint log-probability of the decoded placements."""
+        return Measurement(-self._now.bits * math.log(2), 0, self._change)
+
+    def state(self) -> Explanation:
+        """The decoded placements."""
+        return self._now
+
+    def _decode(self) -> Explanation:
+        return self._improver.evaluate(self._features, self._placements(), prune=False)
+
+    def _placements(self) -> IntArray:
+        on: NDArray[np.intp] = np.flatnonzero(self._belief > 0)
+        p = self._positions[on]
+        hs, ws = self._improver.canvas.layer.placement_size
+        columns = [p // (hs * ws), self._owners[on], p // ws % hs, p % ws]
+        return np.stack(columns, axis=1).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Learning: message passing (the paper's algorithm), refinement, restarts."""

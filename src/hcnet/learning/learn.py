@@ -1,0 +1,181 @@
+"""Learning from a batch of images: start, refine, restart, keep the best."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Report, Status, run
+from hcnet.images import Images
+from hcnet.layers import FeatureLayer
+from hcnet.learning.options import (
+    AUTO_FEATURES,
+    LearningOptions,
+    dead_start,
+    starting_priors,
+)
+from hcnet.learning.passing import MessagePassing, memory_needed
+from hcnet.objective import Priors, estimate
+from hcnet.progress import Progress, Silence
+from hcnet.refine.search import MoveStatistics, Search
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.explanation import NOWHERE, Explanation
+from hcnet.solutions.improver import Improver
+
+
+@dataclass
+class Learned:
+    """What learning returns."""
+
+    explanation: Explanation
+    priors: Priors
+    status: Status
+    n_iter: int
+    seconds: float
+    memory: int
+    history: list[Record] = field(default_factory=list)
+    moves: dict[str, MoveStatistics] = field(default_factory=dict)
+
+
+class NotEnoughMemoryError(MemoryError):
+    """A run would need more memory than allowed."""
+
+
+def learn(
+    images: Images,
+    layer: FeatureLayer,
+    priors: Priors,
+    options: LearningOptions,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> Learned:
+    """Learn features from images.
+
+    ``layer.n_features`` is the most features allowed; 0 leaves their number open.
+    """
+    progress = progress or Silence()
+    began = time.perf_counter()
+    most = layer.n_features or 10**9
+    started = layer.with_features(layer.n_features or AUTO_FEATURES)
+    memory = check_memory(started, images, options)
+    improver = Improver(Canvas(layer, images), priors, most)
+    runs: list[Learned] = []
+    try:
+        for start in _starts(priors, options):
+            left = None
+            if options.max_seconds is not None:
+                left = max(options.max_seconds - (time.perf_counter() - began), 1e-3)
+            runs.append(_one_run(started, images, improver, start, options, left, rng, progress))
+            if not runs[-1].status.converged and runs[-1].status is not Status.ITERATION_LIMIT:
+                break
+    finally:
+        progress.close()
+    best = min(runs, key=lambda r: r.explanation.bits)
+    best.status = runs[-1].status if not runs[-1].status.converged else best.status
+    best.seconds = time.perf_counter() - began
+    best.memory = memory
+    return best
+
+
+def _starts(priors: Priors, options: LearningOptions) -> list[Priors]:
+    grid = starting_priors(priors)
+    per_restart = grid if options.algorithm == "mpmp" else grid[:1]
+    return per_restart * options.n_init
+
+
+def check_memory(layer: FeatureLayer, images: Images, options: LearningOptions) -> int:
+    """Bytes that a run needs; an error before it starts if that is more than allowed."""
+    needed = memory_needed(layer, images) if options.sweeps > 0 else 0
+    if options.max_memory is not None and needed > options.max_memory:
+        ways = [
+            f"n_features (now {layer.n_features})",
+            f"feature_size (now {layer.feature_size[0]}×{layer.feature_size[1]})",
+            f"images per fit (now {images.n_images} of {images.size[0]}×{images.size[1]})",
+        ]
+        remedy = f"lower {', '.join(ways[:-1])} or {ways[-1]}, or raise max_memory"
+        if options.algorithm == "refined":
+            remedy += "; max_iter=0 refines from an empty start, which stores no messages"
+        raise NotEnoughMemoryError(
+            f"Message passing would take {needed / 2**20:,.0f} MiB, and max_memory allows "
+            f"{options.max_memory / 2**20:,.0f} MiB: {remedy}."
+        )
+    return needed
+
+
+def _one_run(
+    layer: FeatureLayer,
+    images: Images,
+    improver: Improver,
+    start: Priors,
+    options: LearningOptions,
+    seconds: float | None,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> Learned:
+    began = time.perf_counter()
+    outcome = _pass_messages(layer, images, improver, start, options, seconds, rng, progress)
+    history = list(outcome.history)
+    found, status = outcome.best, outcome.status
+    moves: dict[str, MoveStatistics] = {}
+    if options.algorithm == "refined" and status not in (Status.INTERRUPTED, Status.TIME_LIMIT):
+        if seconds is not None:
+            seconds = max(seconds - (time.perf_counter() - began), 1e-3)
+        search = Search(improver, found, rng)
+        progress.stage("Refining", search.expected_steps)
+        refined = run(
+            search, Limits(max_seconds=seconds), _reporter(progress, lambda: search.expected_steps)
+        )
+        found, status, moves = refined.best, refined.status, search.statistics
+        offset = history[-1].seconds if history else 0.0
+        history += [
+            Record(r.iteration + outcome.n_iter, r.seconds + offset, *_rest(r))
+            for r in refined.history
+        ]
+    return Learned(
+        explanation=found,
+        priors=estimate(found.counts, improver.priors),
+        status=status,
+        n_iter=len(history),
+        seconds=time.perf_counter() - began,
+        memory=0,
+        history=history,
+        moves=moves,
+    )
+
+
+def _rest(record: Record) -> tuple[float, int, float | None]:
+    return record.log_joint, record.changed_weights, record.belief_change
+
+
+def _pass_messages(
+    layer: FeatureLayer,
+    images: Images,
+    improver: Improver,
+    start: Priors,
+    options: LearningOptions,
+    seconds: float | None,
+    rng: np.random.Generator,
+    progress: Progress,
+) -> Outcome[Explanation]:
+    if options.sweeps == 0:
+        empty = improver.evaluate([], NOWHERE)
+        return Outcome(empty, -empty.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
+    problem = dead_start(start, layer.feature_pixels)
+    if problem:
+        warnings.warn(problem, UserWarning, stacklevel=2)
+    process = MessagePassing(layer, images, improver, start, options.passing, rng)
+    progress.stage("Message passing", options.sweeps)
+    limits = Limits(max_iter=options.sweeps, max_seconds=seconds)
+    return run(process, limits, _reporter(progress, lambda: None))
+
+
+def _reporter(progress: Progress, expected: Callable[[], int | None]) -> Report:
+    def report(iteration: int, measurement: Measurement, seconds: float) -> None:
+        progress.step(measurement, expected())
+
+    return report

@@ -1,0 +1,80 @@
+"""What can be chosen about learning, with its defaults, in one place."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from hcnet.learning.passing import PassingOptions, logit
+from hcnet.objective import Priors
+
+Algorithm = Literal["refined", "mpmp"]
+ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
+
+# Features that message passing starts with where the number is left open.
+AUTO_FEATURES = 16
+# Sweeps of message passing: as an algorithm of its own, and as the start of a refinement.
+MPMP_SWEEPS = 50
+START_SWEEPS = 10
+
+# Max-product is scale-free: only the ratios of evidence and priors matter.  With the noise at
+# 1e-6 the evidence of a pixel is 13.8; a placement must then outweigh so many pixels, and a
+# weight's prior is so probable.  The first pair is the start of a refinement.
+NOISE = 1e-6
+PIXELS_PER_PLACEMENT = (2.5, 6.0)
+WEIGHT_DENSITIES = (0.4, 0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class LearningOptions:
+    """How to learn."""
+
+    algorithm: Algorithm = "refined"
+    passing: PassingOptions = PassingOptions()
+    n_init: int = 1
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    max_memory: int | None = None
+
+    @property
+    def sweeps(self) -> int:
+        """Sweeps of message passing per start."""
+        if self.max_iter is not None:
+            return self.max_iter
+        return MPMP_SWEEPS if self.algorithm == "mpmp" else START_SWEEPS
+
+
+def starting_priors(open_priors: Priors) -> list[Priors]:
+    """Complete priors to pass messages with, the most useful first.
+
+    What the user gave stays; the rest is the grid that the paper searches, too.
+    """
+    known = open_priors.filled(Priors(p01=NOISE, p10=NOISE))
+    evidence = known.noise.k1
+    grid = [
+        known.filled(Priors(p_S=1 / (1 + math.exp(pixels * evidence)), p_W=density))
+        for density in WEIGHT_DENSITIES
+        for pixels in PIXELS_PER_PLACEMENT
+    ]
+    return list(dict.fromkeys(grid))
+
+
+def dead_start(priors: Priors, feature_pixels: int) -> str | None:
+    """Say why nothing can be learned from these priors, if that is so."""
+    assert priors.p_S is not None
+    assert priors.p_W is not None
+    evidence = priors.noise.k1
+    if evidence + logit(priors.p_W) <= 0:
+        return (
+            f"Nothing can be learned with p_W={priors.p_W:g} and p10={priors.p10:g}: the "
+            f"evidence of an on pixel, log((1-p01)/p10)={evidence:.2f}, cannot outweigh the "
+            f"prior of a weight, logit(p_W)={logit(priors.p_W):.2f}; raise p_W or lower p10."
+        )
+    if feature_pixels * evidence + logit(priors.p_S) <= 0:
+        return (
+            f"Nothing can be learned with p_S={priors.p_S:g}: even a feature with all its "
+            f"{feature_pixels} pixels on cannot outweigh the prior of its placement, "
+            f"logit(p_S)={logit(priors.p_S):.1f}; raise p_S or lower p01 and p10."
+        )
+    return None

@@ -1,0 +1,288 @@
+"""The moves: each proposes solutions that coordinate-wise improvement cannot reach.
+
+A move is a function of the current explanation that yields proposals (features, placements);
+the search works each out and keeps it only if the code gets shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions import kernels
+from hcnet.solutions.explanation import NOWHERE, Explanation, Feature, IntArray
+from hcnet.solutions.improver import Improver
+
+Weights = NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A starting point; `rounds` says how much working out it deserves."""
+
+    features: list[Feature]
+    placements: IntArray
+    rounds: int = 3
+
+
+Move = Callable[[Explanation, Improver, np.random.Generator], Iterator[Proposal]]
+
+
+def polish(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Only work out what is there."""
+    yield Proposal(list(now.features), now.placements)
+
+
+def scratch(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Place everything anew."""
+    yield Proposal(list(now.features), NOWHERE)
+
+
+def merge(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Join two features that often stand at the same offset (a letter that was split)."""
+    if not len(now.placements):
+        return
+    usage = now.usage
+    for _, f, g, dr, dc in merge_candidates(now, improver.canvas)[:4]:
+        union, (top, left) = _union(
+            now.features[f].weights, now.features[g].weights, dr, dc, improver.canvas
+        )
+        pairs, rest = _pairs(now.placements, f, g, dr, dc)
+        joined = _joined(pairs, top, left, len(now.features), improver.canvas)
+        features = [*now.features, improver.feature(union)]
+        yield Proposal(features, np.concatenate([rest, joined]))
+        # Second try: the union takes over, and what was mostly used in the pair goes.
+        times = len(pairs) * (2 if f == g else 1)
+        gone = [k for k in {f, g} if times >= 0.5 * usage[k]]
+        if gone:
+            others = rest[(rest[:, 1] != f) & (rest[:, 1] != g)]
+            yield _without(features, np.concatenate([others, joined]), gone)
+
+
+def birth(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """A new feature from a window with many unexplained pixels."""
+    canvas = improver.canvas
+    bare = _unexplained(now, canvas)
+    boxes = canvas.windows(bare.astype(np.float32))
+    lottery = boxes + rng.random(boxes.shape) * (0.3 * boxes.max())
+    n, r, c = (int(k) for k in np.unravel_index(int(lottery.argmax()), boxes.shape))
+    if boxes[n, r, c] >= 3:
+        yield _with_feature(now, improver, canvas.crop(bare, n, r, c))
+
+
+def split(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Give the worst-fitting placement a feature of its own."""
+    if not len(now.placements):
+        return
+    canvas = improver.canvas
+    cover = now.cover.reshape(canvas.sign.shape)
+    errors = ((cover > 0) != (canvas.sign > 0)) & (canvas.sign != 0)
+    boxes = canvas.windows(errors.astype(np.float32))
+    n, f, r, c = now.placements.T
+    misfit = boxes[n, r, c]
+    lottery = misfit + rng.random(len(misfit)) * max(1.0, 0.5 * float(misfit.max()))
+    i, f0, r0, c0 = (int(k) for k in now.placements[lottery.argmax()])
+    others = canvas.crop(cover, i, r0, c0) - now.features[f0].weights
+    seen = canvas.crop(canvas.sign, i, r0, c0) > 0
+    kept = now.placements[now.placements[:, 1] != f0]
+    yield _with_feature(now, improver, (seen & (others <= 0)).astype(np.int8), kept)
+
+
+def subtract(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Take a feature out of another that contains it, and place it there in its own right."""
+    canvas = improver.canvas
+    h, w = canvas.layer.feature_size
+    found = []
+    for f, g in np.ndindex(len(now.features), len(now.features)):
+        large, small = now.features[f].weights, now.features[g].weights
+        if f == g or not 3 <= small.sum() < large.sum():
+            continue
+        overlap, dr, dc = _best_overlap(large, small)
+        if overlap >= 0.9 * small.sum():
+            share = small.sum() / large.sum()
+            found.append((share * (0.5 + rng.random()), f, g, dr, dc))
+    for _, f, g, dr, dc in sorted(found, reverse=True)[:6]:
+        board = np.zeros((canvas.layer.n_channels, 3 * h, 3 * w), bool)
+        board[:, h + dr : 2 * h + dr, w + dc : 2 * w + dc] = now.features[g].weights
+        features = list(now.features)
+        features[f] = improver.feature(
+            now.features[f].weights & ~board[:, h : 2 * h, w : 2 * w]
+        )
+        extra = now.placements[now.placements[:, 1] == f] + [0, 0, dr, dc]
+        extra[:, 1] = g
+        yield Proposal(features, np.concatenate([now.placements, _inside(extra, canvas)]))
+
+
+def crop(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """A new feature cut straight from an image: around a placement, or a random box."""
+    canvas = improver.canvas
+    seen = (canvas.sign > 0).astype(np.int8)
+    h, w = canvas.layer.feature_size
+    if len(now.placements) and rng.random() < 0.5:
+        n, f, r, c = (int(k) for k in now.placements[rng.integers(len(now.placements))])
+        kept: IntArray | None = now.placements[now.placements[:, 1] != f]
+        if rng.random() < 0.5:
+            r += int(rng.integers(-(h // 2), h // 2 + 1))
+            c += int(rng.integers(-(w // 2), w // 2 + 1))
+            kept = None
+        cut = canvas.crop(seen, n, r, c)
+        if cut.sum() >= 3:
+            yield _with_feature(now, improver, cut, kept)
+        return
+    on = np.argwhere(seen)
+    if not len(on):
+        return
+    n, _, y, x = (int(k) for k in on[rng.integers(len(on))])
+    box_h, box_w = int(rng.integers(h // 2, h)) + 1, int(rng.integers(w // 2, w)) + 1
+    top, left = y - int(rng.integers(box_h)), x - int(rng.integers(box_w))
+    cut = canvas.crop(seen, n, top, left)
+    cut[:, box_h:] = 0
+    cut[:, :, box_w:] = 0
+    if cut.sum() >= 4:
+        yield _with_feature(now, improver, cut)
+
+
+def delete(
+    now: Explanation, improver: Improver, f: int, absorb: bool
+) -> Iterator[Proposal]:
+    """Take feature f away; with `absorb` the others first take over the pixels they can."""
+    if f >= len(now.features) or (absorb and len(now.features) == 1):
+        return
+    kept = now.placements[now.placements[:, 1] != f]
+    # Working out starts from placements, so the others absorb pixels only if the weights
+    # come first: a first round with frozen placements.
+    proposal = _without(list(now.features), kept, [f])
+    if absorb:
+        features = improver.absorb(proposal.features, proposal.placements, now.counts)
+        if features is None:
+            return
+        proposal = Proposal(features, proposal.placements)
+    yield proposal
+
+
+def shift(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Move a window over its feature by one pixel, so that the feature can grow that way."""
+    canvas = improver.canvas
+    for f, feature in enumerate(now.features):
+        top, bottom, left, right = _box(feature.weights)
+        h, w = canvas.layer.feature_size
+        for dr, dc in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+            if top + dr < 0 or bottom + dr >= h or left + dc < 0 or right + dc >= w:
+                continue
+            features = list(now.features)
+            features[f] = improver.feature(np.roll(feature.weights, (dr, dc), (1, 2)))
+            placements = now.placements - np.outer(now.placements[:, 1] == f, [0, 0, dr, dc])
+            placements = _inside(placements, canvas)
+            grown = improver.absorb(features, placements, now.counts)
+            # Moving alone changes nothing: work it out only if new pixels pay.
+            if grown and improver.evaluate(grown, placements).bits < now.bits:
+                yield Proposal(grown, placements)
+
+
+def merge_candidates(
+    now: Explanation, canvas: Canvas
+) -> list[tuple[float, int, int, int, int]]:
+    """Pairs of features by how constantly they stand together, best first."""
+    p = now.placements
+    order = np.lexsort((p[:, 3], p[:, 2], p[:, 0]))
+    rows = kernels.neighbours(p[order], canvas.geometry, len(now.features))
+    h, w = canvas.layer.feature_size
+    boxes = [_box(feature.weights) for feature in now.features]
+    found = []
+    for f, g, dr, dc, times in rows:
+        (t1, b1, l1, r1), (t2, b2, l2, r2) = boxes[f], boxes[g]
+        if max(b1, b2 + dr) - min(t1, t2 + dr) >= h or max(r1, r2 + dc) - min(l1, l2 + dc) >= w:
+            continue
+        if (f == g) and dr == 0 and dc == 0:
+            continue
+        score = times * times / min(now.usage[f], now.usage[g])
+        found.append((float(score), int(f), int(g), int(dr), int(dc)))
+    return sorted(found, reverse=True)
+
+
+def _box(weights: NDArray[np.bool_]) -> tuple[int, int, int, int]:
+    _, i, j = np.nonzero(weights)
+    return int(i.min()), int(i.max()), int(j.min()), int(j.max())
+
+
+def _union(
+    first: NDArray[np.bool_], second: NDArray[np.bool_], dr: int, dc: int, canvas: Canvas
+) -> tuple[NDArray[np.bool_], tuple[int, int]]:
+    """Both features in one window, and where that window starts from the first one's."""
+    h, w = canvas.layer.feature_size
+    board = np.zeros((first.shape[0], 3 * h, 3 * w), bool)
+    board[:, h : 2 * h, w : 2 * w] |= first
+    board[:, h + dr : 2 * h + dr, w + dc : 2 * w + dc] |= second
+    _, i, j = np.nonzero(board)
+    top = int(i.min()) - (h - int(np.ptp(i)) - 1) // 2
+    left = int(j.min()) - (w - int(np.ptp(j)) - 1) // 2
+    return board[:, top : top + h, left : left + w], (top - h, left - w)
+
+
+def _pairs(
+    placements: IntArray, f: int, g: int, dr: int, dc: int
+) -> tuple[IntArray, IntArray]:
+    """Placements of f with a g at the offset, and the placements outside all such pairs."""
+    where = {(int(n), int(r), int(c)): z for z, (n, k, r, c) in enumerate(placements) if k == g}
+    taken = np.zeros(len(placements), bool)
+    firsts = []
+    for z, (n, k, r, c) in enumerate(placements):
+        if k != f or taken[z]:
+            continue
+        other = where.get((int(n), int(r + dr), int(c + dc)))
+        if other is not None and other != z and not taken[other]:
+            taken[z] = taken[other] = True
+            firsts.append(z)
+    return placements[firsts], placements[~taken]
+
+
+def _joined(pairs: IntArray, top: int, left: int, f: int, canvas: Canvas) -> IntArray:
+    joined = pairs + [0, 0, top, left]
+    joined[:, 1] = f
+    return _inside(joined, canvas)
+
+
+def _inside(placements: IntArray, canvas: Canvas) -> IntArray:
+    hs, ws = canvas.layer.placement_size
+    r, c = placements[:, 2], placements[:, 3]
+    return placements[(r >= 0) & (r < hs) & (c >= 0) & (c < ws)]
+
+
+def _without(features: list[Feature], placements: IntArray, gone: list[int]) -> Proposal:
+    kept = [k for k in range(len(features)) if k not in gone]
+    names = np.full(len(features), -1)
+    names[kept] = np.arange(len(kept))
+    placements = placements[names[placements[:, 1]] >= 0].copy()
+    placements[:, 1] = names[placements[:, 1]]
+    return Proposal([features[k] for k in kept], placements)
+
+
+def _with_feature(
+    now: Explanation, improver: Improver, weights: Weights, kept: IntArray | None = None
+) -> Proposal:
+    """One more feature; everything is placed anew, unless some placements are to stay."""
+    features, placements = improver.recentre(
+        [*now.features, improver.feature(weights > 0)], NOWHERE if kept is None else kept
+    )
+    return Proposal(features, placements, rounds=4)
+
+
+def _unexplained(now: Explanation, canvas: Canvas) -> Weights:
+    return ((canvas.sign > 0) & (now.cover.reshape(canvas.sign.shape) == 0)).astype(np.int8)
+
+
+def _best_overlap(
+    large: NDArray[np.bool_], small: NDArray[np.bool_]
+) -> tuple[int, int, int]:
+    """Most pixels that two features share at any offset of the second, and that offset."""
+    _, h, w = large.shape
+    board = np.zeros((large.shape[0], 3 * h, 3 * w), np.float32)
+    board[:, h : 2 * h, w : 2 * w] = large
+    views = np.lib.stride_tricks.sliding_window_view(board, small.shape)[0]
+    shared = np.einsum("ijahw,ahw->ij", views, small.astype(np.float32))
+    i, j = (int(k) for k in np.unravel_index(int(shared.argmax()), shared.shape))
+    return int(shared[i, j]), i - h, j - w

@@ -1,0 +1,28 @@
+"""The last resort of the search: placements anew by message passing, features fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hcnet.engine.driver import Limits, run
+from hcnet.engine.placements import PlacementPassing
+from hcnet.objective import estimate
+from hcnet.refine.moves import Proposal
+from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.improver import Improver
+
+SWEEPS = 30
+
+
+def place_by_messages(
+    now: Explanation, improver: Improver, rng: np.random.Generator
+) -> Iterator[Proposal]:
+    """Global inference of S: removes wrong pixels that no single exchange can."""
+    if not now.features:
+        return
+    priors = estimate(now.counts, improver.priors)
+    process = PlacementPassing(now.features, improver, priors, rng)
+    found = run(process, Limits(max_iter=SWEEPS)).best
+    yield Proposal(list(found.features), found.placements)

@@ -1,0 +1,129 @@
+"""The search: try moves in turn, keep what shortens the code, stop when nothing helps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from hcnet.engine.driver import Measurement
+from hcnet.refine import moves
+from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.improver import Improver
+from hcnet.refine.moves import Move, Proposal
+from hcnet.refine.placing import place_by_messages
+
+# How often a move is tried in one round: the random ones several times.
+TRIES = 4
+# Rounds without any success after which the search is over.
+PATIENCE = 3
+
+
+@dataclass
+class MoveStatistics:
+    """How often a move was tried and accepted, and how many bits it saved."""
+
+    tried: int = 0
+    accepted: int = 0
+    bits_saved: float = 0.0
+
+
+@dataclass
+class Search:
+    """A process for the driver: from a starting explanation, one step tries one move."""
+
+    improver: Improver
+    now: Explanation
+    rng: np.random.Generator
+    statistics: dict[str, MoveStatistics] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._plan = self._rounds()
+        self._idle = 0
+        self._done = 0
+        self._round_began = 0
+
+    def step(self) -> bool:
+        """Try one move; False when the search is over."""
+        self._done += 1
+        return next(self._plan, None) is not None
+
+    def measure(self) -> Measurement:
+        """Joint log-probability of the best solution so far."""
+        note = f"{len(self.now.features)} parts, {self.now.bits:,.0f} bits"
+        return Measurement(-self.now.bits * math.log(2), note=note)
+
+    def state(self) -> Explanation:
+        """The best solution so far."""
+        return self.now
+
+    @property
+    def expected_steps(self) -> int:
+        """How many steps there will be in all, if nothing more is found."""
+        a_round = 2 * len(self.now.features) + 3 * TRIES + 5
+        rest = max(a_round - (self._done - self._round_began), 0)
+        return self._done + rest + a_round * (PATIENCE - 1 - self._idle)
+
+    def _rounds(self) -> Iterator[bool]:
+        yield self._attempt("scratch", moves.scratch)
+        yield self._attempt("polish", moves.polish)
+        while self._idle < PATIENCE:
+            self._round_began = self._done
+            helped = False
+            for better in self._round():
+                helped |= better
+                yield better
+            if not helped:
+                helped = self._attempt("message passing", place_by_messages)
+                yield helped
+            self._idle = 0 if helped else self._idle + 1
+
+    def _round(self) -> Iterator[bool]:
+        for _ in range(60):  # merges open new merges; the bound only guards against a bug
+            better = self._attempt("merge", moves.merge)
+            yield better
+            if not better:
+                break
+        for name, move in (("birth", moves.birth), ("split", moves.split)):
+            for _ in range(TRIES):
+                yield self._attempt(name, move)
+        yield self._attempt("shift", moves.shift)
+        yield self._attempt("subtract", moves.subtract)
+        for _ in range(TRIES):
+            yield self._attempt("crop", moves.crop)
+        yield from self._deletions()
+        yield self._attempt("scratch", moves.scratch)
+
+    def _deletions(self) -> Iterator[bool]:
+        for f in self.rng.permutation(len(self.now.features)):
+            for absorb in (True, False):
+                better = self._attempt("delete", partial(_delete, f=int(f), absorb=absorb))
+                yield better
+                if better:
+                    break
+
+    def _attempt(self, name: str, move: Move) -> bool:
+        """Work out the proposals of a move; keep the first that is better."""
+        record = self.statistics.setdefault(name, MoveStatistics())
+        for proposal in move(self.now, self.improver, self.rng):
+            if len(proposal.features) > self.improver.max_features:
+                continue
+            record.tried += 1
+            found = self.improver.improve(
+                proposal.features, proposal.placements, self.now.counts, self.rng, proposal.rounds
+            )
+            if found.bits < self.now.bits - 1e-6:
+                record.accepted += 1
+                record.bits_saved += self.now.bits - found.bits
+                self.now = found
+                return True
+        return False
+
+
+def _delete(
+    now: Explanation, improver: Improver, rng: np.random.Generator, f: int, absorb: bool
+) -> Iterator[Proposal]:
+    return moves.delete(now, improver, f, absorb)

@@ -1,0 +1,1 @@
+"""Discrete solutions: features, placements, what they cost, and their local improvement."""

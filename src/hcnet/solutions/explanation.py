@@ -1,0 +1,68 @@
+"""A discrete solution (features and where they stand) and its coordinate-wise improvement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.images import BoolArray
+from hcnet.objective import Counts
+from hcnet.solutions import kernels
+from hcnet.solutions.canvas import Canvas
+
+IntArray = NDArray[np.int64]
+NOWHERE: IntArray = np.empty((0, 4), np.int64)
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """One feature with what is worth remembering about it."""
+
+    canvas: Canvas
+    weights: BoolArray  # (channels, height, width)
+    ratio: float  # evidence of an off pixel, in units of that of an on pixel
+
+    @cached_property
+    def offsets(self) -> IntArray:
+        """Flat padded pixels that it covers, from its position on."""
+        return self.canvas.offsets(self.weights)
+
+    @cached_property
+    def candidates(self) -> tuple[IntArray, NDArray[np.int32], NDArray[np.int32]]:
+        """Where it fits the image at all; on pixels and off pixels below it there."""
+        canvas = self.canvas
+        found: tuple[IntArray, NDArray[np.int32], NDArray[np.int32]] = kernels.find_candidates(
+            canvas.sign.reshape(-1), self.offsets, canvas.geometry, self.ratio
+        )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Features, their placements (rows: image, feature, r, c), and what that costs."""
+
+    features: tuple[Feature, ...]
+    placements: IntArray
+    cover: NDArray[np.int16]  # flat padded pixels
+    counts: Counts
+    bits: float
+
+    @cached_property
+    def usage(self) -> IntArray:
+        """Placements per feature."""
+        return np.bincount(self.placements[:, 1], minlength=len(self.features))
+
+    def weights(self) -> BoolArray:
+        """W: (features, channels, height, width)."""
+        return np.stack([feature.weights for feature in self.features])
+
+
+def concatenate_offsets(features: Sequence[Feature]) -> tuple[IntArray, IntArray]:
+    """All offsets in one array, and where each feature's begin."""
+    starts = np.cumsum([0] + [feature.offsets.size for feature in features])
+    if not features:
+        return np.empty(0, np.int64), starts
+    return np.concatenate([feature.offsets for feature in features]), starts

@@ -1,0 +1,215 @@
+"""Coordinate-wise improvement of a solution: placements given features, and the reverse."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.objective import Counts, Priors, code_length, estimate
+from hcnet.solutions import kernels
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.explanation import (
+    NOWHERE,
+    Explanation,
+    Feature,
+    IntArray,
+    concatenate_offsets,
+)
+
+# While a proposal is worked out, errors must stay affordable, or nothing could ever change.
+LEAST_NOISE = 0.01
+
+
+class Improver:
+    """Works proposals out: placements given features, features given placements, in turn."""
+
+    def __init__(self, canvas: Canvas, priors: Priors, max_features: int) -> None:
+        self.canvas = canvas
+        self.priors = priors
+        self.max_features = max_features
+        self.ratio = 1.0
+        if priors.p01 is not None and priors.p10 is not None:
+            noise = priors.noise
+            self.ratio = -noise.k0 / noise.k1
+        self._sign = canvas.sign.reshape(-1)
+
+    def feature(self, weights: NDArray[np.generic]) -> Feature:
+        """A feature with its window centred on its pixels."""
+        return Feature(self.canvas, np.ascontiguousarray(weights, dtype=np.bool_), self.ratio)
+
+    def evaluate(
+        self, features: Sequence[Feature], placements: IntArray, prune: bool = True
+    ) -> Explanation:
+        """Count the cost; features that are not used are dropped first, unless told not to."""
+        used = np.full(len(features), not prune)
+        used[placements[:, 1]] = True
+        if prune:
+            used &= np.array([feature.offsets.size > 0 for feature in features], dtype=bool)
+        kept = tuple(f for f, u in zip(features, used, strict=True) if u)
+        placements = placements[used[placements[:, 1]]].copy()
+        placements[:, 1] = (np.cumsum(used) - 1)[placements[:, 1]]
+        cover = kernels.make_cover(
+            placements, *concatenate_offsets(kept), self.canvas.geometry, self._sign.size
+        )
+        return self._explanation(kept, placements, cover)
+
+    def _explanation(
+        self, features: tuple[Feature, ...], placements: IntArray, cover: NDArray[np.int16]
+    ) -> Explanation:
+        layer = self.canvas.layer
+        F = len(features)
+        hit, missed, false, empty = kernels.tally(self._sign, cover)
+        counts = Counts(
+            placed=len(placements),
+            positions=F * layer.n_positions * self.canvas.n_images,
+            weights_on=sum(feature.offsets.size for feature in features),
+            weights=F * layer.feature_pixels,
+            hit=hit,
+            missed=missed,
+            false=false,
+            empty=empty,
+        )
+        return Explanation(features, placements, cover, counts, code_length(counts, self.priors))
+
+    def improve(
+        self,
+        features: Sequence[Feature],
+        placements: IntArray,
+        start: Counts,
+        rng: np.random.Generator,
+        rounds: int = 3,
+    ) -> Explanation:
+        """Alternate placements and weights; the best of all rounds.
+
+        `start` are the counts whose error rate and densities the first round assumes; the
+        placements given stay unless others do better (none: from scratch).
+        """
+        priors = estimate(start, self.priors, LEAST_NOISE)
+        best: Explanation | None = None
+        for _ in range(rounds):
+            placements = self.place(features, placements, priors, rng)
+            found = self._fit_weights(features, placements, priors)
+            if best is not None and found.bits > best.bits - 1e-6:
+                break
+            best = found
+            features, placements = self.recentre(found.features, found.placements)
+            priors = estimate(found.counts, self.priors)
+        assert best is not None
+        return best
+
+    def place(
+        self,
+        features: Sequence[Feature],
+        placements: IntArray,
+        priors: Priors,
+        rng: np.random.Generator,
+        exchanges: int = 2,
+    ) -> IntArray:
+        """Placements given the features: add greedily, then exchange one at a time."""
+        if not features:
+            return NOWHERE
+        assert priors.p_S is not None
+        k1, k0 = priors.noise.k1, -priors.noise.k0
+        cost = math.log1p(-priors.p_S) - math.log(priors.p_S)
+        geometry = self.canvas.geometry
+        offsets, starts = concatenate_offsets(features)
+        sizes = [len(feature.candidates[0]) for feature in features]
+        positions, on, off = (
+            np.concatenate([feature.candidates[k] for feature in features]) for k in range(3)
+        )
+        owners = np.repeat(np.arange(len(features)), sizes)
+        bounds = k1 * on - k0 * off
+        worth = bounds > cost
+        candidates = positions[worth], owners[worth], bounds[worth]
+        cover = kernels.make_cover(placements, offsets, starts, geometry, self._sign.size)
+        added = kernels.place_greedily(
+            self._sign, cover, *candidates, offsets, starts, geometry, k1, k0, cost
+        )
+        placements = np.concatenate([placements, added])
+        for _ in range(exchanges):
+            turn = rng.permutation(len(placements))
+            keep, changed = kernels.exchange(
+                self._sign,
+                cover,
+                placements,
+                turn,
+                *candidates,
+                offsets,
+                starts,
+                geometry,
+                k1,
+                k0,
+                cost,
+            )
+            placements = placements[keep]
+            if not changed:
+                break
+        return placements
+
+    def absorb(
+        self, features: Sequence[Feature], placements: IntArray, start: Counts
+    ) -> list[Feature] | None:
+        """Weights given frozen placements; None if no weight changes."""
+        fitted, touched = self._fit(features, placements, estimate(start, self.priors, LEAST_NOISE))
+        return fitted if touched else None
+
+    def _fit_weights(
+        self, features: Sequence[Feature], placements: IntArray, priors: Priors
+    ) -> Explanation:
+        return self.evaluate(self._fit(features, placements, priors)[0], placements)
+
+    def _fit(
+        self, features: Sequence[Feature], placements: IntArray, priors: Priors
+    ) -> tuple[list[Feature], bool]:
+        if not features:
+            return [], False
+        assert priors.p_W is not None
+        W = np.stack([feature.weights for feature in features]).astype(np.int8)
+        cover = kernels.make_cover(
+            placements, *concatenate_offsets(features), self.canvas.geometry, self._sign.size
+        )
+        touched = kernels.fit_weights(
+            self._sign,
+            cover,
+            W,
+            placements,
+            self.canvas.geometry,
+            self.canvas.size[0],
+            priors.noise.k1,
+            -priors.noise.k0,
+            math.log(priors.p_W) - math.log1p(-priors.p_W),
+            3,
+        )
+        fitted = [
+            self.feature(W[f]) if touched[f] else feature for f, feature in enumerate(features)
+        ]
+        return fitted, bool(touched.any())
+
+    def recentre(
+        self, features: Sequence[Feature], placements: IntArray
+    ) -> tuple[list[Feature], IntArray]:
+        """Move features to the middle of their windows, so that they can grow on all sides."""
+        centred = list(features)
+        placements = placements.copy()
+        h, w = self.canvas.layer.feature_size
+        hs, ws = self.canvas.layer.placement_size
+        inside = np.ones(len(placements), bool)
+        for f, feature in enumerate(features):
+            _, i, j = np.nonzero(feature.weights)
+            if len(i) == 0:
+                continue
+            dr = (h - (np.ptp(i) + 1)) // 2 - i.min()
+            dc = (w - (np.ptp(j) + 1)) // 2 - j.min()
+            if dr or dc:
+                mine = placements[:, 1] == f
+                r, c = placements[mine, 2] - dr, placements[mine, 3] - dc
+                fits = (r >= 0) & (r < hs) & (c >= 0) & (c < ws)
+                if not fits.all() and self.canvas.layer.border == "valid":
+                    continue
+                placements[mine, 2], placements[mine, 3] = r, c
+                inside[mine] = fits
+                centred[f] = self.feature(np.roll(feature.weights, (dr, dc), (1, 2)))
+        return centred, placements[inside]

@@ -1,0 +1,346 @@
+"""Compiled inner loops of the refinement: gains, greedy placement, exchange, weights.
+
+Pixels are addressed in the flat padded images of `Canvas`.  A placement is a row (image,
+feature, r, c).  ``cover`` counts the placements over each pixel; the gain of one more is
+``k1`` for every uncovered on pixel and ``-k0`` for every uncovered off pixel below it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+_jit = nb.njit(cache=True, nogil=True, boundscheck=False)
+
+
+@_jit
+def find_candidates(sign: Any, offsets: Any, geometry: Any, ratio: float) -> Any:
+    """Positions where a feature has more on pixels below it than ratio × off pixels."""
+    image, width, hs, ws, _, _, n_images = geometry
+    found = np.empty(n_images * hs * ws, np.int64)
+    hits = np.empty(n_images * hs * ws, np.int32)
+    misses = np.empty(n_images * hs * ws, np.int32)
+    on = np.empty(ws, np.int32)
+    off = np.empty(ws, np.int32)
+    count = 0
+    for n in range(n_images):
+        for r in range(hs):
+            base = n * image + r * width
+            for c in range(ws):
+                on[c] = 0
+                off[c] = 0
+            for q in range(offsets.size):
+                row = sign[base + offsets[q] : base + offsets[q] + ws]
+                for c in range(ws):
+                    x = row[c]
+                    on[c] += x > 0
+                    off[c] += x < 0
+            for c in range(ws):
+                if on[c] > ratio * off[c]:
+                    found[count] = (n * hs + r) * ws + c
+                    hits[count] = on[c]
+                    misses[count] = off[c]
+                    count += 1
+    return found[:count].copy(), hits[:count].copy(), misses[:count].copy()
+
+
+@_jit
+def make_cover(placements: Any, offsets: Any, starts: Any, geometry: Any, size: int) -> Any:
+    """How many placements lie over each pixel."""
+    image, width = geometry[0], geometry[1]
+    cover = np.zeros(size, np.int16)
+    for z in range(placements.shape[0]):
+        f = placements[z, 1]
+        base = placements[z, 0] * image + placements[z, 2] * width + placements[z, 3]
+        for q in range(starts[f], starts[f + 1]):
+            cover[base + offsets[q]] += 1
+    return cover
+
+
+@_jit
+def _gain(sign: Any, cover: Any, base: int, offsets: Any, a: int, b: int, k1: Any, k0: Any) -> Any:
+    on = 0
+    off = 0
+    for q in range(a, b):
+        p = base + offsets[q]
+        if cover[p] == 0:
+            x = sign[p]
+            on += x > 0
+            off += x < 0
+    return k1 * on - k0 * off
+
+
+@_jit
+def _change(cover: Any, base: int, offsets: Any, a: int, b: int, by: int) -> None:
+    for q in range(a, b):
+        cover[base + offsets[q]] += by
+
+
+@_jit
+def place_greedily(
+    sign: Any,
+    cover: Any,
+    candidates: Any,
+    features: Any,
+    bounds: Any,
+    offsets: Any,
+    starts: Any,
+    geometry: Any,
+    k1: float,
+    k0: float,
+    cost: float,
+) -> Any:
+    """Add the most gainful placement, again and again, while it gains more than it costs.
+
+    Lazy: a candidate's gain is looked at only when it comes to the front of the queue, and
+    falls back if other placements have covered its pixels since.  Covering pixels lowers
+    gains (or leaves them), so a candidate still at the front is the best there is.  The
+    queue is an array of buckets, finer than the gain of half a pixel.
+    """
+    image, width, hs, ws = geometry[0], geometry[1], geometry[2], geometry[3]
+    n = candidates.size
+    top = cost
+    for z in range(n):
+        top = max(top, bounds[z])
+    buckets = 1024
+    scale = (buckets - 1) / max(top - cost, 1e-9)
+    head = np.full(buckets, -1, np.int64)
+    after = np.full(n, -1, np.int64)
+    for z in range(n - 1, -1, -1):
+        if bounds[z] > cost:
+            b = int((bounds[z] - cost) * scale)
+            after[z] = head[b]
+            head[b] = z
+    placed = np.empty((n, 4), np.int64)
+    count = 0
+    b = buckets - 1
+    while b >= 0:
+        z = head[b]
+        if z < 0:
+            b -= 1
+            continue
+        head[b] = after[z]
+        f = features[z]
+        p = candidates[z]
+        c = p % ws
+        r = (p // ws) % hs
+        i = p // (ws * hs)
+        base = i * image + r * width + c
+        gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
+        if gain <= cost + 1e-6:
+            continue
+        now = min(int((gain - cost) * scale), b)
+        if now < b:
+            after[z] = head[now]
+            head[now] = z
+            continue
+        _change(cover, base, offsets, starts[f], starts[f + 1], 1)
+        placed[count, 0] = i
+        placed[count, 1] = f
+        placed[count, 2] = r
+        placed[count, 3] = c
+        count += 1
+    return placed[:count].copy()
+
+
+@_jit
+def _tiles(candidates: Any, geometry: Any) -> Any:
+    """Candidates sorted into tiles of one window each, so that neighbours are found fast."""
+    _, _, hs, ws, h, w, n_images = geometry
+    rows = (hs + h - 1) // h
+    cols = (ws + w - 1) // w
+    n = candidates.size
+    tile = np.empty(n, np.int64)
+    begin = np.zeros(n_images * rows * cols + 1, np.int64)
+    for z in range(n):
+        p = candidates[z]
+        c = p % ws
+        r = (p // ws) % hs
+        tile[z] = (p // (ws * hs) * rows + r // h) * cols + c // w
+        begin[tile[z] + 1] += 1
+    for t in range(begin.size - 1):
+        begin[t + 1] += begin[t]
+    fill = begin[:-1].copy()
+    order = np.empty(n, np.int64)
+    for z in range(n):
+        order[fill[tile[z]]] = z
+        fill[tile[z]] += 1
+    return order, begin, rows, cols
+
+
+@_jit
+def exchange(
+    sign: Any,
+    cover: Any,
+    placements: Any,
+    turn: Any,
+    candidates: Any,
+    features: Any,
+    bounds: Any,
+    offsets: Any,
+    starts: Any,
+    geometry: Any,
+    k1: float,
+    k0: float,
+    cost: float,
+) -> Any:
+    """Take out one placement at a time and put the best candidate near it in its place.
+
+    Returns which placements are left and how many changed; `placements` changes in place.
+    """
+    image, width, hs, ws, h, w, _ = geometry
+    order, begin, rows, cols = _tiles(candidates, geometry)
+    keep = np.ones(placements.shape[0], np.bool_)
+    changed = 0
+    for z in turn:
+        i, f0, r0, c0 = placements[z]
+        base0 = i * image + r0 * width + c0
+        _change(cover, base0, offsets, starts[f0], starts[f0 + 1], -1)
+        best = _gain(sign, cover, base0, offsets, starts[f0], starts[f0 + 1], k1, k0)
+        bf, br, bc = f0, r0, c0
+        for tr in range(max(0, r0 // h - 1), min(rows, r0 // h + 2)):
+            for tc in range(max(0, c0 // w - 1), min(cols, c0 // w + 2)):
+                tile = (i * rows + tr) * cols + tc
+                for y in range(begin[tile], begin[tile + 1]):
+                    x = order[y]
+                    if bounds[x] <= best + 1e-6:
+                        continue
+                    p = candidates[x]
+                    c = p % ws
+                    r = (p // ws) % hs
+                    if abs(r - r0) >= h or abs(c - c0) >= w:
+                        continue
+                    f = features[x]
+                    base = i * image + r * width + c
+                    gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
+                    if gain > best + 1e-6:
+                        best, bf, br, bc = gain, f, r, c
+        if best <= cost + 1e-6:
+            keep[z] = False
+            changed += 1
+            continue
+        if bf != f0 or br != r0 or bc != c0:
+            changed += 1
+        _change(
+            cover, i * image + br * width + bc, offsets, starts[bf], starts[bf + 1], 1
+        )
+        placements[z, 1] = bf
+        placements[z, 2] = br
+        placements[z, 3] = bc
+    return keep, changed
+
+
+@_jit
+def fit_weights(
+    sign: Any,
+    cover: Any,
+    W: Any,
+    placements: Any,
+    geometry: Any,
+    height: int,
+    k1: float,
+    k0: float,
+    prior: float,
+    sweeps: int,
+) -> Any:
+    """Set every weight to its better value given all else; `W` and `cover` change in place."""
+    image, width = geometry[0], geometry[1]
+    F, A, h, w = W.shape
+    count = np.zeros(F + 1, np.int64)
+    for z in range(placements.shape[0]):
+        count[placements[z, 1] + 1] += 1
+    start = np.cumsum(count)
+    fill = start[:-1].copy()
+    base = np.empty(placements.shape[0], np.int64)
+    for z in range(placements.shape[0]):
+        f = placements[z, 1]
+        base[fill[f]] = placements[z, 0] * image + placements[z, 2] * width + placements[z, 3]
+        fill[f] += 1
+    touched = np.zeros(F, np.bool_)
+    for _ in range(sweeps):
+        changes = 0
+        for f in range(F):
+            if start[f + 1] == start[f]:
+                continue
+            for a in range(A):
+                for i in range(h):
+                    for j in range(w):
+                        at = (a * height + i) * width + j
+                        on = W[f, a, i, j]
+                        votes_on = 0
+                        votes_off = 0
+                        for z in range(start[f], start[f + 1]):
+                            p = base[z] + at
+                            # This weight decides the pixel if nothing else covers it.
+                            if cover[p] == on:
+                                x = sign[p]
+                                votes_on += x > 0
+                                votes_off += x < 0
+                        want = 1 if k1 * votes_on - k0 * votes_off + prior > 0 else 0
+                        if want != on:
+                            changes += 1
+                            touched[f] = True
+                            W[f, a, i, j] = want
+                            for z in range(start[f], start[f + 1]):
+                                cover[base[z] + at] += want - on
+        if changes == 0:
+            break
+    return touched
+
+
+@_jit
+def tally(sign: Any, cover: Any) -> Any:
+    """Hits, misses, false and empty pixels of a reconstruction."""
+    hit = 0
+    missed = 0
+    false = 0
+    empty = 0
+    for p in range(sign.size):
+        x = sign[p]
+        on = cover[p] > 0
+        hit += (x > 0) & on
+        missed += (x > 0) & (not on)
+        false += (x < 0) & on
+        empty += (x < 0) & (not on)
+    return hit, missed, false, empty
+
+
+@_jit
+def neighbours(placements: Any, geometry: Any, F: int) -> Any:
+    """How often two features stand at the same offset: rows (f, g, dr, dc, times), f <= g."""
+    h, w = geometry[4], geometry[5]
+    side = (2 * h - 1) * (2 * w - 1)
+    times = np.zeros(F * F * side, np.int32)
+    n = placements.shape[0]
+    for x in range(n):
+        i, f, r, c = placements[x]
+        # Placements are sorted by image and row: look ahead until out of reach.
+        for y in range(x + 1, n):
+            if placements[y, 0] != i or placements[y, 2] - r >= h:
+                break
+            g = placements[y, 1]
+            dr = placements[y, 2] - r
+            dc = placements[y, 3] - c
+            if abs(dc) >= w:
+                continue
+            if f <= g:
+                k = ((f * F + g) * (2 * h - 1) + dr + h - 1) * (2 * w - 1) + dc + w - 1
+            else:
+                k = ((g * F + f) * (2 * h - 1) - dr + h - 1) * (2 * w - 1) - dc + w - 1
+            times[k] += 1
+    found = np.empty((np.count_nonzero(times > 1), 5), np.int64)
+    z = 0
+    for k in range(times.size):
+        if times[k] > 1:
+            rest = k
+            found[z, 3] = rest % (2 * w - 1) - w + 1
+            rest //= 2 * w - 1
+            found[z, 2] = rest % (2 * h - 1) - h + 1
+            rest //= 2 * h - 1
+            found[z, 1] = rest % F
+            found[z, 0] = rest // F
+            found[z, 4] = times[k]
+            z += 1
+    return found

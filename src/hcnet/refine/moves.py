@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions import kernels
@@ -18,6 +20,9 @@ from hcnet.solutions.explanation import NOWHERE, Explanation, Feature, IntArray
 from hcnet.solutions.improver import Improver
 
 Weights = NDArray[np.int8]
+
+# Proposals per attempt where a move has many.
+TRIES = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +52,7 @@ def merge(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
     if not len(now.placements):
         return
     usage = now.usage
-    for _, f, g, dr, dc in merge_candidates(now, improver.canvas)[:4]:
+    for _, f, g, dr, dc in merge_candidates(now, improver.canvas)[:TRIES]:
         union, (top, left) = _union(
             now.features[f].weights, now.features[g].weights, dr, dc, improver.canvas
         )
@@ -90,6 +95,29 @@ def split(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
     seen = canvas.crop(canvas.sign, i, r0, c0) > 0
     kept = now.placements[now.placements[:, 1] != f0]
     yield _with_feature(now, improver, (seen & (others <= 0)).astype(np.int8), kept)
+
+
+def divide(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Two parts share one feature if many of its placements err at the same pixel: part them."""
+    canvas = improver.canvas
+    cover = now.cover.reshape(canvas.sign.shape)
+    errors = ((cover > 0) != (canvas.sign > 0)) & (canvas.sign != 0)
+    found = []
+    for f in range(len(now.features)):
+        mine = np.flatnonzero(now.placements[:, 1] == f)
+        wrong = _windows(errors, now.placements[mine], canvas)
+        times = wrong.sum(axis=0)
+        pixel = np.unravel_index(int(times.argmax()), times.shape)
+        if times[pixel] >= 2:
+            lottery = times[pixel] * (0.5 + rng.random())
+            found.append((float(lottery), f, mine[wrong[(slice(None), *pixel)]]))
+    for _, f, group in sorted(found, key=lambda item: -item[0])[:TRIES]:
+        placements = now.placements.copy()
+        others = _windows(cover, placements[group], canvas) - now.features[f].weights
+        seen = _windows(canvas.sign, placements[group], canvas) > 0
+        placements[group, 1] = len(now.features)
+        weights = (seen & (others <= 0)).mean(axis=0) > 0.5
+        yield Proposal([*now.features, improver.feature(weights)], placements)
 
 
 def subtract(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -162,6 +190,22 @@ def delete(
             return
         proposal = Proposal(features, proposal.placements)
     yield proposal
+
+
+def tidy(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Remove loose pixels that other features can take over at no cost.
+
+    A pixel that some neighbour happens to cover at every placement costs no error, so the
+    code length alone cannot tell whose it is; a part in one piece is the simpler answer.
+    """
+    for f, feature in enumerate(now.features):
+        pieces, n = ndimage.label(feature.weights, structure=np.ones((3, 3, 3)))
+        sizes = np.bincount(pieces.ravel())[1:]
+        for k in np.argsort(sizes)[: n - 1]:
+            features = list(now.features)
+            features[f] = improver.feature(feature.weights & (pieces != k + 1))
+            taken = improver.absorb(features, now.placements, now.counts, frozen=f)
+            yield Proposal(taken or features, now.placements)
 
 
 def shift(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -269,6 +313,16 @@ def _with_feature(
         [*now.features, improver.feature(weights > 0)], NOWHERE if kept is None else kept
     )
     return Proposal(features, placements, rounds=4)
+
+
+def _windows(values: NDArray[np.generic], placements: IntArray, canvas: Canvas) -> NDArray[Any]:
+    """What lies below each placement: (placements, channels, height, width)."""
+    h, w = canvas.layer.feature_size
+    n, _, r, c = placements.T
+    rows = r[:, None, None, None] + np.arange(h)[:, None]
+    cols = c[:, None, None, None] + np.arange(w)
+    channels = np.arange(canvas.layer.n_channels)[:, None, None]
+    return values[n[:, None, None, None], channels, rows, cols]
 
 
 def _unexplained(now: Explanation, canvas: Canvas) -> Weights:

@@ -14,6 +14,7 @@ from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
 
 SWEEPS = 30
+PATIENCE = 8  # sweeps without a better joint log-probability
 
 
 def place_by_messages(
@@ -24,5 +25,5 @@ def place_by_messages(
         return
     priors = estimate(now.counts, improver.priors)
     process = PlacementPassing(now.features, improver, priors, rng)
-    found = run(process, Limits(max_iter=SWEEPS)).best
+    found = run(process, Limits(max_iter=SWEEPS, patience=PATIENCE)).best
     yield Proposal(list(found.features), found.placements)

@@ -63,7 +63,7 @@ class Search:
     @property
     def expected_steps(self) -> int:
         """How many steps there will be in all, if nothing more is found."""
-        a_round = 2 * len(self.now.features) + 3 * TRIES + 5
+        a_round = 2 * len(self.now.features) + 3 * TRIES + 6
         rest = max(a_round - (self._done - self._round_began), 0)
         return self._done + rest + a_round * (PATIENCE - 1 - self._idle)
 
@@ -76,14 +76,32 @@ class Search:
             for better in self._round():
                 helped |= better
                 yield better
-            if not helped:
+            if not helped and self._idle == 0:  # once is enough while nothing changes
                 helped = self._attempt("message passing", place_by_messages)
                 yield helped
             self._idle = 0 if helped else self._idle + 1
+        self._tidy()
+
+    def _tidy(self) -> None:
+        """Among solutions of the same length, prefer the one whose features are in one piece."""
+        again = True
+        while again:
+            again = False
+            for proposal in moves.tidy(self.now, self.improver, self.rng):
+                found = self.improver.evaluate(proposal.features, proposal.placements)
+                if found.bits <= self.now.bits + 1e-6:
+                    self.now = found
+                    again = True
+                    break
 
     def _round(self) -> Iterator[bool]:
         for _ in range(60):  # merges open new merges; the bound only guards against a bug
             better = self._attempt("merge", moves.merge)
+            yield better
+            if not better:
+                break
+        for _ in range(TRIES):
+            better = self._attempt("divide", moves.divide)
             yield better
             if not better:
                 break

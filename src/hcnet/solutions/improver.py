@@ -122,27 +122,19 @@ class Improver:
         )
         owners = np.repeat(np.arange(len(features)), sizes)
         bounds = k1 * on - k0 * off
-        worth = bounds > cost
-        candidates = positions[worth], owners[worth], bounds[worth]
+        rank, bucket, scale = kernels.rank_candidates(bounds, cost)
+        positions, owners, bounds = positions[rank], owners[rank], bounds[rank]
+        model = offsets, starts, geometry, k1, k0, cost
         cover = kernels.make_cover(placements, offsets, starts, geometry, self._sign.size)
         added = kernels.place_greedily(
-            self._sign, cover, *candidates, offsets, starts, geometry, k1, k0, cost
+            self._sign, cover, positions, owners, bucket, scale, *model
         )
         placements = np.concatenate([placements, added])
+        tiles = kernels.tile_candidates(positions, geometry)
         for _ in range(exchanges):
             turn = rng.permutation(len(placements))
             keep, changed = kernels.exchange(
-                self._sign,
-                cover,
-                placements,
-                turn,
-                *candidates,
-                offsets,
-                starts,
-                geometry,
-                k1,
-                k0,
-                cost,
+                self._sign, cover, placements, turn, positions, owners, bounds, tiles, *model
             )
             placements = placements[keep]
             if not changed:
@@ -150,10 +142,19 @@ class Improver:
         return placements
 
     def absorb(
-        self, features: Sequence[Feature], placements: IntArray, start: Counts
+        self,
+        features: Sequence[Feature],
+        placements: IntArray,
+        start: Counts,
+        frozen: int | None = None,
     ) -> list[Feature] | None:
-        """Weights given frozen placements; None if no weight changes."""
+        """Weights given frozen placements; None if no weight changes.
+
+        The weights of feature `frozen` stay as they are.
+        """
         fitted, touched = self._fit(features, placements, estimate(start, self.priors, LEAST_NOISE))
+        if frozen is not None:
+            fitted[frozen] = features[frozen]
         return fitted if touched else None
 
     def _fit_weights(

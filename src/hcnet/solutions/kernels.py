@@ -14,6 +14,9 @@ import numpy as np
 
 _jit = nb.njit(cache=True, nogil=True, boundscheck=False)
 
+BUCKETS = 1024
+TIERS = 4
+
 
 @_jit
 def find_candidates(sign: Any, offsets: Any, geometry: Any, ratio: float) -> Any:
@@ -79,12 +82,66 @@ def _change(cover: Any, base: int, offsets: Any, a: int, b: int, by: int) -> Non
 
 
 @_jit
+def rank_candidates(bounds: Any, cost: float) -> Any:
+    """Candidates worth more than `cost`, the most gainful first; and the bucket of each.
+
+    Sorting by counting: buckets are finer than the gain of half a pixel.
+    """
+    top = cost
+    for z in range(bounds.size):
+        top = max(top, bounds[z])
+    scale = (BUCKETS - 1) / max(top - cost, 1e-9)
+    begin = np.zeros(BUCKETS + 1, np.int64)
+    for z in range(bounds.size):
+        if bounds[z] > cost:
+            begin[BUCKETS - int((bounds[z] - cost) * scale)] += 1
+    for k in range(BUCKETS):
+        begin[k + 1] += begin[k]
+    order = np.empty(begin[BUCKETS], np.int64)
+    bucket = np.empty(begin[BUCKETS], np.int64)
+    for z in range(bounds.size):
+        if bounds[z] > cost:
+            k = int((bounds[z] - cost) * scale)
+            at = begin[BUCKETS - 1 - k]
+            begin[BUCKETS - 1 - k] += 1
+            order[at] = z
+            bucket[at] = k
+    return order, bucket, scale
+
+
+@_jit
+def _bare_windows(sign: Any, cover: Any, geometry: Any) -> Any:
+    """Uncovered on pixels in the window at every position."""
+    image, width, hs, ws, h, w, n_images = geometry
+    height = hs + h - 1
+    channels = image // (height * width)
+    total = np.zeros((n_images, height + 1, width + 1), np.int32)
+    for n in range(n_images):
+        for y in range(height):
+            along = 0
+            for x in range(width):
+                for a in range(channels):
+                    p = n * image + (a * height + y) * width + x
+                    along += (sign[p] > 0) & (cover[p] == 0)
+                total[n, y + 1, x + 1] = total[n, y, x + 1] + along
+    bare = np.empty(n_images * hs * ws, np.int32)
+    for n in range(n_images):
+        for r in range(hs):
+            for c in range(ws):
+                bare[(n * hs + r) * ws + c] = (
+                    total[n, r + h, c + w] - total[n, r, c + w] - total[n, r + h, c]
+                ) + total[n, r, c]
+    return bare
+
+
+@_jit
 def place_greedily(
     sign: Any,
     cover: Any,
     candidates: Any,
     features: Any,
-    bounds: Any,
+    bucket: Any,
+    scale: float,
     offsets: Any,
     starts: Any,
     geometry: Any,
@@ -96,58 +153,61 @@ def place_greedily(
 
     Lazy: a candidate's gain is looked at only when it comes to the front of the queue, and
     falls back if other placements have covered its pixels since.  Covering pixels lowers
-    gains (or leaves them), so a candidate still at the front is the best there is.  The
-    queue is an array of buckets, finer than the gain of half a pixel.
+    gains (or leaves them), so a candidate still at the front is the best there is.
+    Candidates come ranked; they join the queue in a few tiers, and at each tier those whose
+    window holds too few uncovered pixels by then are left out.
     """
     image, width, hs, ws = geometry[0], geometry[1], geometry[2], geometry[3]
     n = candidates.size
-    top = cost
-    for z in range(n):
-        top = max(top, bounds[z])
-    buckets = 1024
-    scale = (buckets - 1) / max(top - cost, 1e-9)
-    head = np.full(buckets, -1, np.int64)
-    after = np.full(n, -1, np.int64)
-    for z in range(n - 1, -1, -1):
-        if bounds[z] > cost:
-            b = int((bounds[z] - cost) * scale)
-            after[z] = head[b]
-            head[b] = z
+    head = np.full(BUCKETS, -1, np.int64)
+    after = np.empty(n, np.int64)
     placed = np.empty((n, 4), np.int64)
     count = 0
-    b = buckets - 1
-    while b >= 0:
-        z = head[b]
-        if z < 0:
-            b -= 1
-            continue
-        head[b] = after[z]
-        f = features[z]
-        p = candidates[z]
-        c = p % ws
-        r = (p // ws) % hs
-        i = p // (ws * hs)
-        base = i * image + r * width + c
-        gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
-        if gain <= cost + 1e-6:
-            continue
-        now = min(int((gain - cost) * scale), b)
-        if now < b:
-            after[z] = head[now]
-            head[now] = z
-            continue
-        _change(cover, base, offsets, starts[f], starts[f + 1], 1)
-        placed[count, 0] = i
-        placed[count, 1] = f
-        placed[count, 2] = r
-        placed[count, 3] = c
-        count += 1
+    joined = 0
+    for tier in range(TIERS - 1, -1, -1):
+        lowest = tier * BUCKETS // TIERS
+        bare = _bare_windows(sign, cover, geometry)
+        while joined < n and bucket[joined] >= lowest:
+            if k1 * bare[candidates[joined]] > cost:
+                after[joined] = head[bucket[joined]]
+                head[bucket[joined]] = joined
+            joined += 1
+        b = BUCKETS - 1
+        while b >= lowest:
+            z = head[b]
+            if z < 0:
+                b -= 1
+                continue
+            head[b] = after[z]
+            f = features[z]
+            p = candidates[z]
+            c = p % ws
+            r = (p // ws) % hs
+            i = p // (ws * hs)
+            base = i * image + r * width + c
+            gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
+            if gain <= cost + 1e-6:
+                continue
+            now = min(int((gain - cost) * scale), b)
+            if now < b:
+                after[z] = head[now]
+                head[now] = z
+                continue
+            _change(cover, base, offsets, starts[f], starts[f + 1], 1)
+            placed[count, 0] = i
+            placed[count, 1] = f
+            placed[count, 2] = r
+            placed[count, 3] = c
+            count += 1
     return placed[:count].copy()
 
 
 @_jit
-def _tiles(candidates: Any, geometry: Any) -> Any:
-    """Candidates sorted into tiles of one window each, so that neighbours are found fast."""
+def tile_candidates(candidates: Any, geometry: Any) -> Any:
+    """Candidates by tiles of one window each, so that neighbours are found fast.
+
+    Within a tile they keep their order: the most gainful first.
+    """
     _, _, hs, ws, h, w, n_images = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
@@ -179,6 +239,7 @@ def exchange(
     candidates: Any,
     features: Any,
     bounds: Any,
+    tiles: Any,
     offsets: Any,
     starts: Any,
     geometry: Any,
@@ -191,23 +252,31 @@ def exchange(
     Returns which placements are left and how many changed; `placements` changes in place.
     """
     image, width, hs, ws, h, w, _ = geometry
-    order, begin, rows, cols = _tiles(candidates, geometry)
+    order, begin, rows, cols = tiles
     keep = np.ones(placements.shape[0], np.bool_)
     changed = 0
+    bare = _bare_windows(sign, cover, geometry)
+    slack = 0.5 * k1  # candidates are ranked to within a bucket, which is finer than that
     for z in turn:
         i, f0, r0, c0 = placements[z]
         base0 = i * image + r0 * width + c0
         _change(cover, base0, offsets, starts[f0], starts[f0 + 1], -1)
         best = _gain(sign, cover, base0, offsets, starts[f0], starts[f0 + 1], k1, k0)
+        released = 0
+        for q in range(starts[f0], starts[f0 + 1]):
+            released += (cover[base0 + offsets[q]] == 0) & (sign[base0 + offsets[q]] > 0)
         bf, br, bc = f0, r0, c0
         for tr in range(max(0, r0 // h - 1), min(rows, r0 // h + 2)):
             for tc in range(max(0, c0 // w - 1), min(cols, c0 // w + 2)):
                 tile = (i * rows + tr) * cols + tc
                 for y in range(begin[tile], begin[tile + 1]):
                     x = order[y]
-                    if bounds[x] <= best + 1e-6:
-                        continue
+                    if bounds[x] <= best - slack:
+                        break  # the rest of the tile gains less still
                     p = candidates[x]
+                    # Not enough bare pixels in the window, even with those just released.
+                    if k1 * (bare[p] + released) <= best + 1e-6:
+                        continue
                     c = p % ws
                     r = (p // ws) % hs
                     if abs(r - r0) >= h or abs(c - c0) >= w:

@@ -17,6 +17,7 @@ from hcnet.learning.options import (
     AUTO_FEATURES,
     LearningOptions,
     dead_start,
+    restarts,
     starting_priors,
 )
 from hcnet.learning.passing import MessagePassing, memory_needed
@@ -66,11 +67,13 @@ def learn(
     improver = Improver(Canvas(layer, images), priors, most)
     runs: list[Learned] = []
     try:
-        for start in _starts(priors, options):
+        for start, sweeps in _starts(priors, options, images, layer):
             left = None
             if options.max_seconds is not None:
                 left = max(options.max_seconds - (time.perf_counter() - began), 1e-3)
-            runs.append(_one_run(started, images, improver, start, options, left, rng, progress))
+            runs.append(
+                _one_run(started, images, improver, start, sweeps, options, left, rng, progress)
+            )
             if not runs[-1].status.converged and runs[-1].status is not Status.ITERATION_LIMIT:
                 break
     finally:
@@ -82,10 +85,19 @@ def learn(
     return best
 
 
-def _starts(priors: Priors, options: LearningOptions) -> list[Priors]:
+def _starts(
+    priors: Priors, options: LearningOptions, images: Images, layer: FeatureLayer
+) -> list[tuple[Priors, int]]:
+    """Priors and sweeps of message passing for every start.
+
+    Refinement starts from message passing and from nothing in turn: where one of them tends
+    to get stuck the other often does not.
+    """
     grid = starting_priors(priors)
-    per_restart = grid if options.algorithm == "mpmp" else grid[:1]
-    return per_restart * options.n_init
+    n = restarts(options, images.n_observed, layer.feature_pixels)
+    if options.algorithm == "mpmp":
+        return [(start, options.sweeps) for start in grid] * n
+    return [(grid[0], options.sweeps if k % 2 == 0 else 0) for k in range(n)]
 
 
 def check_memory(layer: FeatureLayer, images: Images, options: LearningOptions) -> int:
@@ -112,13 +124,16 @@ def _one_run(
     images: Images,
     improver: Improver,
     start: Priors,
+    sweeps: int,
     options: LearningOptions,
     seconds: float | None,
     rng: np.random.Generator,
     progress: Progress,
 ) -> Learned:
     began = time.perf_counter()
-    outcome = _pass_messages(layer, images, improver, start, options, seconds, rng, progress)
+    outcome = _pass_messages(
+        layer, images, improver, start, sweeps, options, seconds, rng, progress
+    )
     history = list(outcome.history)
     found, status = outcome.best, outcome.status
     moves: dict[str, MoveStatistics] = {}
@@ -157,20 +172,21 @@ def _pass_messages(
     images: Images,
     improver: Improver,
     start: Priors,
+    sweeps: int,
     options: LearningOptions,
     seconds: float | None,
     rng: np.random.Generator,
     progress: Progress,
 ) -> Outcome[Explanation]:
-    if options.sweeps == 0:
+    if sweeps == 0:
         empty = improver.evaluate([], NOWHERE)
         return Outcome(empty, -empty.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
     problem = dead_start(start, layer.feature_pixels)
     if problem:
         warnings.warn(problem, UserWarning, stacklevel=2)
     process = MessagePassing(layer, images, improver, start, options.passing, rng)
-    progress.stage("Message passing", options.sweeps)
-    limits = Limits(max_iter=options.sweeps, max_seconds=seconds)
+    progress.stage("Message passing", sweeps)
+    limits = Limits(max_iter=sweeps, max_seconds=seconds)
     return run(process, limits, _reporter(progress, lambda: None))
 
 

@@ -22,6 +22,9 @@ START_SWEEPS = 10
 # 1e-6 the evidence of a pixel is 13.8; a placement must then outweigh so many pixels, and a
 # weight's prior is so probable.  The first pair is the start of a refinement.
 NOISE = 1e-6
+# Pixels × weights that all starts of a fit may have together where their number is left open.
+RESTART_WORK = 4_000_000
+MOST_RESTARTS = 8
 PIXELS_PER_PLACEMENT = (2.5, 6.0)
 WEIGHT_DENSITIES = (0.4, 0.2)
 
@@ -32,7 +35,7 @@ class LearningOptions:
 
     algorithm: Algorithm = "refined"
     passing: PassingOptions = PassingOptions()
-    n_init: int = 1
+    n_init: int | None = None
     max_iter: int | None = None
     max_seconds: float | None = None
     max_memory: int | None = None
@@ -43,6 +46,19 @@ class LearningOptions:
         if self.max_iter is not None:
             return self.max_iter
         return MPMP_SWEEPS if self.algorithm == "mpmp" else START_SWEEPS
+
+
+def restarts(options: LearningOptions, pixels: int, feature_pixels: int) -> int:
+    """How many starts: as told, or more the smaller the problem is.
+
+    A small image has few placements to tell solutions apart, and a fit takes no time: alone,
+    one in four starts on the two bars ends beside the optimum.
+    """
+    if options.n_init is not None:
+        return options.n_init
+    if options.algorithm == "mpmp":
+        return 1
+    return int(min(max(RESTART_WORK // max(pixels * feature_pixels, 1), 1), MOST_RESTARTS))
 
 
 def starting_priors(open_priors: Priors) -> list[Priors]:

@@ -1,0 +1,312 @@
+"""`FeatureLearner`: the single-layer HCN as a scikit-learn transformer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hcnet import inference
+from hcnet.engine.driver import Record
+from hcnet.engine.schedules import Schedule
+from hcnet.images import BoolArray, Images
+from hcnet.layers import FeatureLayer
+from hcnet.learning.learn import Learned, learn
+from hcnet.learning.options import LearningOptions
+from hcnet.learning.passing import PassingOptions
+from hcnet.model import PartsModel
+from hcnet.objective import Priors, image_bits
+from hcnet.progress import Bar, Silence
+from hcnet.solutions.explanation import Explanation
+from hcnet.validation import (
+    check_algorithm,
+    check_count,
+    check_damping,
+    check_engine,
+    check_feature_size,
+    check_images,
+    check_positive,
+    check_probability,
+    check_schedule,
+)
+
+
+class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Finds the parts that binary images are made of, and where they are.
+
+    An image is explained as binary features placed at some positions, ORed where they
+    overlap, seen through a noisy channel: the single-layer Hierarchical Compositional Network
+    of Lázaro-Gredilla et al. (ICLR 2017).
+
+    Parameters
+    ----------
+    n_features : int or None, default=None
+        The most features to learn; those that do not pay for themselves are pruned.  None
+        leaves the number open.
+    feature_size : int or (int, int), default=(12, 12)
+        Height and width of the window of a feature: at least the size of the largest part.
+    border : {"full", "valid"}, default="full"
+        Whether placements may reach over the border of the image, or must lie inside (paper).
+    algorithm : {"refined", "mpmp"}, default="refined"
+        "mpmp" is the paper's: max-product message passing, and nothing else.  "refined"
+        improves its solution by moves that are kept only if the joint probability rises.
+    p_S, p_W, p01, p10 : float or None, default=None
+        Probability that a placement is on, that a weight is on, that an on pixel is seen off,
+        that an off pixel is seen on; each strictly between 0 and 0.5.  None: chosen by the
+        joint log-probability.
+    n_init : int or None, default=None
+        Number of starts; the best by joint log-probability is kept.  None: more for small data.
+    max_iter : int or None, default=None
+        Sweeps of message passing per start; 0 refines from an empty start, without messages.
+    max_seconds : float or None, default=None
+        Stop after about this time with the best solution so far.
+    max_memory : int or None, default=None
+        Bytes that message passing may take; a run that would need more fails before it starts.
+    schedule : {"sequential", "per-image", "blocks", "flooding"}, default="sequential"
+        Order of the message updates.  All but "sequential" use several threads.
+    damping : float, default=1.0
+        Share of a new message that replaces the old one.
+    engine : {"cpu", "reference"}, default="cpu"
+        What passes the messages.  "reference" is slow and readable.
+    random_state : int, numpy.random.Generator or None, default=None
+        The same seed gives the same result, with any number of threads.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    features_ : ndarray of bool, shape (n_features, channels, height, width)
+        The learned parts, the most used first.
+    placements_ : ndarray of int, shape (n_placements, 4)
+        Where they are in the training images: image, feature, row and column of the top left
+        corner of the window (negative where it reaches over the border).
+    p_S_, p_W_, p01_, p10_ : float
+        The priors, as given or estimated.
+    compression_ratio_ : float
+        Code length of the training images with the parts, by that without them.
+    log_joint_ : float
+        Joint log-probability of images, placements and features.
+    n_iter_ : int
+        Sweeps and moves of the best start.
+    history_ : list of Record
+        Seconds, joint log-probability and changes after each of them.
+    status_ : str
+        Why learning stopped, in a sentence.
+    """
+
+    def __init__(
+        self,
+        n_features: int | None = None,
+        feature_size: int | Sequence[int] = (12, 12),
+        *,
+        border: str = "full",
+        algorithm: str = "refined",
+        p_S: float | None = None,
+        p_W: float | None = None,
+        p01: float | None = None,
+        p10: float | None = None,
+        n_init: int | None = None,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        max_memory: int | None = None,
+        schedule: str = "sequential",
+        damping: float = 1.0,
+        engine: str = "cpu",
+        random_state: int | np.random.Generator | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_features = n_features
+        self.feature_size = feature_size
+        self.border = border
+        self.algorithm = algorithm
+        self.p_S = p_S
+        self.p_W = p_W
+        self.p01 = p01
+        self.p10 = p10
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.max_memory = max_memory
+        self.schedule = schedule
+        self.damping = damping
+        self.engine = engine
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> Self:
+        """Learn the parts of X; `mask` is True (or X is NaN) where a pixel is missing."""
+        images = check_images(X, mask).images
+        size = check_feature_size(self.feature_size, images.size, self.border)
+        most = check_count("n_features", self.n_features, 1, "None to leave it open")
+        layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
+        progress = Bar() if self.verbose else Silence()
+        rng = np.random.default_rng(self.random_state)
+        learned = learn(images, layer, self._priors(), self._options(), rng, progress)
+        self._store(learned, layer, images)
+        return self
+
+    def transform(self, X: ArrayLike, mask: ArrayLike | None = None) -> sparse.csr_array:
+        """Where the parts are in X: a sparse row per image, a column per feature and position.
+
+        `placements` gives the same as a short table.
+        """
+        images, found = self._explain(X, mask)
+        layer = inference.layer_for(self._model, images)
+        return inference.codes(found.placements, layer, images.n_images)
+
+    def placements(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Where the parts are in X: rows of image, feature, row, column (as `placements_`)."""
+        images, found = self._explain(X, mask)
+        return self._corners(found, inference.layer_for(self._model, images))
+
+    def inverse_transform(
+        self, codes: sparse.sparray | ArrayLike, image_size: tuple[int, int] | None = None
+    ) -> BoolArray:
+        """Images (n, channels, height, width) from codes: R = bconv(S, W)."""
+        check_is_fitted(self)
+        table = sparse.csr_array(codes)
+        size = image_size or self._model.image_size
+        blank = np.zeros((table.shape[0], self.features_.shape[1], *size), bool)
+        images = Images(blank, ~blank)
+        layer = inference.layer_for(self._model, images)
+        columns = layer.n_features * layer.n_positions
+        if table.shape[1] != columns:
+            raise ValueError(
+                f"codes must have {columns} columns ({layer.n_features} features × "
+                f"{layer.n_positions} positions) for images of {size[0]}×{size[1]}, got "
+                f"{table.shape[1]}; pass image_size=(height, width) if they are of other images."
+            )
+        placed = inference.placements_from_codes(table, layer)
+        return inference.reconstruct(self._model, placed, images)
+
+    def denoise(self, X: ArrayLike, mask: ArrayLike | None = None) -> BoolArray:
+        """X as its parts explain it, without the noise; in the shape of X."""
+        return check_images(X, mask).restore(self._reconstruction(X, mask)[1])
+
+    def inpaint(self, X: ArrayLike, mask: ArrayLike) -> BoolArray:
+        """X with the pixels under the mask filled in; the others stay as they are."""
+        checked = check_images(X, mask)
+        images, filled = self._reconstruction(X, mask)
+        return checked.restore(np.where(images.observed, images.pixels, filled))
+
+    def score(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> float:
+        """Joint log-probability of X and its best placements, given the learned features."""
+        return inference.score(self._explain(X, mask)[1], self._model.priors)
+
+    def compression_ratio(self, X: ArrayLike, mask: ArrayLike | None = None) -> float:
+        """(E(S) + E(W) + E(X-R)) / E(X), the paper's Table 1: below 1 the parts save bits."""
+        images, found = self._explain(X, mask)
+        layer = inference.layer_for(self._model, images)
+        improver = inference.Improver(inference.Canvas(layer, images), Priors(), 10**9)
+        return improver.evaluate(found.features, found.placements).bits / image_bits(images)
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write the learned model to a file (no pickle); `load` reads it."""
+        check_is_fitted(self)
+        return self._model.save(path, overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a learned model: ready to transform, not to look back at its training."""
+        model = PartsModel.load(path)
+        priors = model.priors
+        learner = cls(
+            n_features=max(len(model.features), 1),
+            feature_size=model.features.shape[2:],
+            border=model.border,
+            p_S=priors.p_S,
+            p_W=priors.p_W,
+            p01=priors.p01,
+            p10=priors.p10,
+        )
+        learner._publish(model)
+        return learner
+
+    def _priors(self) -> Priors:
+        names = ("p_S", "p_W", "p01", "p10")
+        given = {name: check_probability(name, getattr(self, name)) for name in names}
+        if (given["p01"] is None) != (given["p10"] is None):
+            raise ValueError(
+                f"p01 and p10 must be given together or not at all, got p01={self.p01!r} and "
+                f"p10={self.p10!r}; for symmetric noise pass the same number twice."
+            )
+        return Priors(**given)
+
+    def _options(self) -> LearningOptions:
+        passing = PassingOptions(
+            engine=check_engine(self.engine),
+            schedule=Schedule(check_schedule(self.schedule)),  # type: ignore[arg-type]
+            damping=check_damping(self.damping),
+        )
+        return LearningOptions(
+            algorithm=check_algorithm(self.algorithm),  # type: ignore[arg-type]
+            passing=passing,
+            n_init=check_count("n_init", self.n_init, 1, "None to choose it by size"),
+            max_iter=check_count("max_iter", self.max_iter, 0, "None for the default"),
+            max_seconds=check_positive("max_seconds", self.max_seconds),
+            max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
+        )
+
+    def _store(self, learned: Learned, layer: FeatureLayer, images: Images) -> None:
+        found = learned.explanation
+        order = np.argsort(-found.usage, kind="stable")
+        rank = np.argsort(order)
+        W = np.zeros((0, layer.n_channels, *layer.feature_size), bool)
+        if len(order):
+            W = found.weights()[order]
+        self._publish(PartsModel(W, learned.priors, layer.border, images.size))
+        self.placements_ = self._corners(found, layer)
+        self.placements_[:, 1] = rank[self.placements_[:, 1]] if len(order) else 0
+        self.compression_ratio_ = found.bits / max(image_bits(images), 1e-9)
+        self.log_joint_ = inference.score(found, learned.priors)
+        self.n_iter_ = learned.n_iter
+        self.history_: list[Record] = learned.history
+        self.status_ = learned.status.value
+        self.memory_ = learned.memory
+        self.moves_ = learned.moves
+
+    def _publish(self, model: PartsModel) -> None:
+        self._model = model
+        self.features_ = model.features
+        self.p_S_, self.p_W_ = model.priors.p_S, model.priors.p_W
+        self.p01_, self.p10_ = model.priors.p01, model.priors.p10
+
+    def _corners(self, found: Explanation, layer: FeatureLayer) -> NDArray[np.int64]:
+        return found.placements - np.array([0, 0, *layer.overhang])
+
+    def _explain(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[Images, Explanation]:
+        check_is_fitted(self)
+        images = check_images(X, mask).images
+        self._check_fits(images)
+        # Inference breaks ties at random; the same images must always get the same answer.
+        return images, inference.explain(self._model, images, np.random.default_rng(0))
+
+    def _check_fits(self, images: Images) -> None:
+        channels = self.features_.shape[1]
+        if images.n_channels != channels:
+            raise ValueError(
+                f"X has {images.n_channels} channels, but the features were learned with "
+                f"{channels}; pass images with {channels}."
+            )
+        check_feature_size(self.features_.shape[2:], images.size, self._model.border)
+
+    def _reconstruction(
+        self, X: ArrayLike, mask: ArrayLike | None
+    ) -> tuple[Images, BoolArray]:
+        images, found = self._explain(X, mask)
+        return images, inference.reconstruct(self._model, found.placements, images)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = False
+        return tags

@@ -1,0 +1,80 @@
+"""Using known features: where they stand in images, and what that says about every pixel."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import sparse
+
+from hcnet.engine.driver import Limits, run
+from hcnet.engine.placements import PlacementPassing
+from hcnet.images import BoolArray, Images
+from hcnet.layers import FeatureLayer
+from hcnet.model import PartsModel
+from hcnet.objective import Priors, log_joint
+from hcnet.refine.placing import PATIENCE, SWEEPS
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.explanation import NOWHERE, Explanation, IntArray
+from hcnet.solutions.improver import Improver
+
+
+def layer_for(model: PartsModel, images: Images) -> FeatureLayer:
+    """The model's layer for images of this size."""
+    F, channels, h, w = model.features.shape
+    return FeatureLayer(F, channels, (h, w), images.size, model.border)
+
+
+def explain(model: PartsModel, images: Images, rng: np.random.Generator) -> Explanation:
+    """The most probable placements found: greedy with exchanges, and message passing from there.
+
+    Both are tried; the joint log-probability decides.
+    """
+    improver = Improver(Canvas(layer_for(model, images), images), model.priors, 10**9)
+    features = [improver.feature(weights) for weights in model.features]
+    placed = improver.place(features, NOWHERE, model.priors, rng, exchanges=4)
+    best = improver.evaluate(features, placed, prune=False)
+    if not features:
+        return best
+    passing = PlacementPassing(features, improver, model.priors, rng)
+    outcome = run(passing, Limits(max_iter=SWEEPS, patience=PATIENCE))
+    placed = improver.place(features, outcome.best.placements, model.priors, rng)
+    return min(
+        best, outcome.best, improver.evaluate(features, placed, prune=False), key=lambda e: e.bits
+    )
+
+
+def reconstruct(model: PartsModel, placements: IntArray, images: Images) -> BoolArray:
+    """R = bconv(S, W), cut to the image."""
+    layer = layer_for(model, images)
+    (H, W), (h, w), (oh, ow) = layer.image_size, layer.feature_size, layer.overhang
+    board = np.zeros((images.n_images, layer.n_channels, H + 2 * oh, W + 2 * ow), bool)
+    for n, f, r, c in placements:
+        board[n, :, r : r + h, c : c + w] |= model.features[f]
+    return board[:, :, oh : oh + H, ow : ow + W]
+
+
+def codes(placements: IntArray, layer: FeatureLayer, n_images: int) -> sparse.csr_array:
+    """S as a sparse matrix: a row per image, a column per feature and position."""
+    hs, ws = layer.placement_size
+    n, f, r, c = placements.T
+    shape = (n_images, layer.n_features * layer.n_positions)
+    table = sparse.coo_array((np.ones(len(n), np.int8), (n, (f * hs + r) * ws + c)), shape=shape)
+    return table.tocsr()
+
+
+def placements_from_codes(table: sparse.sparray, layer: FeatureLayer) -> IntArray:
+    """Inverse of `codes`."""
+    hs, ws = layer.placement_size
+    coordinates = sparse.coo_array(table)
+    n, column = coordinates.coords[0], coordinates.coords[1]
+    on = coordinates.data != 0
+    columns = [n[on], column[on] // (hs * ws), column[on] // ws % hs, column[on] % ws]
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def score(explanation: Explanation, priors: Priors) -> float:
+    """Joint log-probability log p(X, S, W) at the model's priors."""
+    value = log_joint(explanation.counts, priors)
+    assert math.isfinite(value)
+    return value

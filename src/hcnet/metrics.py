@@ -1,4 +1,4 @@
-"""How well learned parts match known ones, wherever each sits in its window."""
+"""How well learned parts match known ones, and how well the known ones would have done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.signal import fftconvolve
 
-from hcnet.images import BoolArray
+from hcnet.datasets.parts import PartsData
+from hcnet.images import BoolArray, Images
+from hcnet.layers import Border, FeatureLayer
+from hcnet.objective import Priors, image_bits
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.improver import Improver
 
 
 def part_iou(part: BoolArray, other: BoolArray) -> float:
@@ -36,3 +41,28 @@ def matched_iou(learned: BoolArray, true: BoolArray) -> NDArray[np.float64]:
     matched = np.zeros(len(true))
     matched[rows] = table[rows, columns]
     return matched
+
+
+def true_compression(
+    data: PartsData, feature_size: tuple[int, int], border: Border = "full"
+) -> float:
+    """Compression ratio that the true parts at their true places reach: what to aim for.
+
+    Learned parts can do slightly better, because flipped pixels let other placements pay.
+    With ``border="valid"`` placements whose window leaves the image are left out.
+    """
+    (h, w), (true_h, true_w) = feature_size, data.feature_size
+    if h < true_h or w < true_w:
+        raise ValueError(
+            f"feature_size {h}×{w} cannot hold the true parts; they need {true_h}×{true_w}."
+        )
+    images = Images(data.images, np.ones(data.images.shape, bool))
+    parts = np.zeros((*data.features.shape[:2], h, w), bool)
+    parts[:, :, :true_h, :true_w] = data.features  # the corner of the window stays the same
+    layer = FeatureLayer(len(parts), images.n_channels, (h, w), images.size, border)
+    placements = data.placements + np.array([0, 0, *layer.overhang])
+    inside = (placements[:, 2:] >= 0) & (placements[:, 2:] < layer.placement_size)
+    improver = Improver(Canvas(layer, images), Priors(), len(parts))
+    features = [improver.feature(part) for part in parts]
+    found = improver.evaluate(features, placements[inside.all(axis=1)])
+    return found.bits / image_bits(images)

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.images import BoolArray, Images
 from hcnet.learning.options import ALGORITHMS
 from hcnet.learning.passing import ENGINES
+from hcnet.objective import Priors
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,33 @@ def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
         raise ValueError(
             f"mask must have the shape of X, {shape}, got {array.shape}; give one value per pixel."
         ) from None
+
+
+def check_table(
+    X: ArrayLike | sparse.sparray, mask: ArrayLike | None = None
+) -> tuple[BoolArray, BoolArray]:
+    """A 0/1 table, dense or sparse: its values and where they are observed."""
+    array = X.toarray() if sparse.issparse(X) else np.asarray(X)  # type: ignore[union-attr]
+    hidden = mask.toarray() if sparse.issparse(mask) else mask  # type: ignore[union-attr]
+    if array.ndim != 2:
+        raise ValueError(
+            f"X must be a table of shape (rows, columns), got {array.ndim} dimensions "
+            f"{array.shape}; Reshape your data, for one row for example to (1, columns)."
+        )
+    images = check_images(array, hidden).images
+    return images.pixels[0, 0], images.observed[0, 0]
+
+
+def check_priors(estimator: Any) -> Priors:
+    """The four probabilities of an estimator, each given or open."""
+    names = ("p_S", "p_W", "p01", "p10")
+    given = {name: check_probability(name, getattr(estimator, name)) for name in names}
+    if (given["p01"] is None) != (given["p10"] is None):
+        raise ValueError(
+            f"p01 and p10 must be given together or not at all, got p01={estimator.p01!r} and "
+            f"p10={estimator.p10!r}; for symmetric noise pass the same number twice."
+        )
+    return Priors(**given)
 
 
 def check_feature_size(

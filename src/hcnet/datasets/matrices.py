@@ -22,9 +22,9 @@ class BooleanMatrixData:
     """A noisy boolean matrix and its factors.
 
     Attributes:
-        table: bool (n, m), the matrix with noise; only entries under `mask` count as seen.
+        table: bool (n, m), the matrix with noise; only entries outside `mask` count as seen.
         clean: bool (n, m), the boolean product of the factors: the OR over the rank of the AND.
-        mask: bool (n, m), True where an entry is observed.
+        mask: bool (n, m), True where an entry is missing, as everywhere in hcnet.
         row_factors: bool (n, rank).
         column_factors: bool (rank, m).
 
@@ -78,5 +78,5 @@ def boolean_matrix(
     # A float product is exact here and far faster than NumPy's boolean one.
     clean: BoolArray = row_factors.astype(np.float32) @ column_factors.astype(np.float32) > 0
     table = flip_noise(clean, flips, rng)
-    mask: BoolArray = rng.random((n, m)) < observed
+    mask: BoolArray = rng.random((n, m)) >= observed
     return BooleanMatrixData(table, clean, mask, row_factors, column_factors)

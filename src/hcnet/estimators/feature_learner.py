@@ -33,7 +33,7 @@ from hcnet.validation import (
     check_feature_size,
     check_images,
     check_positive,
-    check_probability,
+    check_priors,
     check_schedule,
 )
 
@@ -148,7 +148,7 @@ class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
         progress = Bar() if self.verbose else Silence()
         rng = np.random.default_rng(self.random_state)
-        learned = learn(images, layer, self._priors(), self._options(), rng, progress)
+        learned = learn(images, layer, check_priors(self), self._options(), rng, progress)
         self._store(learned, layer, images)
         return self
 
@@ -228,16 +228,6 @@ class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         learner._publish(model)
         return learner
-
-    def _priors(self) -> Priors:
-        names = ("p_S", "p_W", "p01", "p10")
-        given = {name: check_probability(name, getattr(self, name)) for name in names}
-        if (given["p01"] is None) != (given["p10"] is None):
-            raise ValueError(
-                f"p01 and p10 must be given together or not at all, got p01={self.p01!r} and "
-                f"p10={self.p10!r}; for symmetric noise pass the same number twice."
-            )
-        return Priors(**given)
 
     def _options(self) -> LearningOptions:
         passing = PassingOptions(

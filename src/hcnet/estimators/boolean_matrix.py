@@ -1,0 +1,223 @@
+"""`BooleanMatrixFactorization`: a 0/1 table as the Boolean product of two 0/1 tables."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hcnet import inference
+from hcnet.engine.schedules import Schedule
+from hcnet.factorization.factors import Factors, Table
+from hcnet.factorization.learn import PASSING_DAMPING, Factorizer
+from hcnet.images import BoolArray, Images
+from hcnet.learning.passing import PassingOptions
+from hcnet.model import PartsModel
+from hcnet.objective import Counts, Priors, estimate, log_joint
+from hcnet.progress import Bar, Silence
+from hcnet.validation import (
+    check_algorithm,
+    check_count,
+    check_damping,
+    check_positive,
+    check_priors,
+    check_schedule,
+    check_table,
+)
+
+
+class BooleanMatrixFactorization(  # type: ignore[misc]
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Factors a 0/1 table with noise and unobserved entries; both factors are binary.
+
+    Every row is the OR of some components.  This is the single-layer HCN whose images are one
+    pixel large and have a channel per column.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of components; None chooses it by the joint probability.
+    max_components : int, default=20
+        The most components that are considered where the number is left open.
+    algorithm : {"refined", "mpmp"}, default="refined"
+        "mpmp": max-product message passing alone (needs n_components).  "refined": the best of
+        message passing and annealed sampling on the same joint probability, then the binary
+        factors closest to the posterior mean.
+    p_S, p_W, p01, p10 : float or None, default=None
+        Density of the codes and of the components, probability that a one is seen as zero and
+        that a zero is seen as one; None: estimated.
+    n_init : int or None, default=None
+        Starts where the number of components is given; None: three.
+    max_iter : int or None, default=None
+        Sweeps of message passing with algorithm="mpmp".
+    max_seconds : float or None, default=None
+        Stop after about this time with the best factors so far.
+    schedule, damping : as in `FeatureLearner`
+        How messages are passed with algorithm="mpmp".
+    random_state : int, numpy.random.Generator or None, default=None
+        The same seed gives the same result.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    components_ : ndarray of bool, shape (n_components, n_columns)
+        The components, the most used first.
+    codes_ : ndarray of bool, shape (n_rows, n_components)
+        Which components each training row is made of.
+    p_S_, p_W_, p01_, p10_ : float
+        The parameters, as given or estimated.
+    log_joint_ : float
+        Joint log-probability of table, codes and components.
+    n_iter_, history_, status_ : int, list, str
+        Sweeps, what happened in each, and why learning stopped.
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        max_components: int = 20,
+        algorithm: str = "refined",
+        p_S: float | None = None,
+        p_W: float | None = None,
+        p01: float | None = None,
+        p10: float | None = None,
+        n_init: int | None = None,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        schedule: str = "sequential",
+        damping: float = PASSING_DAMPING,
+        random_state: int | np.random.Generator | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.max_components = max_components
+        self.algorithm = algorithm
+        self.p_S = p_S
+        self.p_W = p_W
+        self.p01 = p01
+        self.p10 = p10
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.schedule = schedule
+        self.damping = damping
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: ArrayLike | sparse.sparray, y: object = None, mask: ArrayLike | None = None
+    ) -> Self:
+        """Factor X; `mask` is True (or X is NaN) where an entry is not observed."""
+        values, observed = check_table(X, mask)
+        table = Table(values, observed)
+        priors = check_priors(self)
+        rank = check_count("n_components", self.n_components, 1, "None to have it chosen")
+        most = check_count("max_components", self.max_components, 1, "more") or 1
+        algorithm = check_algorithm(self.algorithm)
+        if algorithm == "mpmp" and rank is None:
+            raise ValueError(
+                "algorithm='mpmp' cannot choose the number of components; pass n_components, or "
+                "use algorithm='refined'."
+            )
+        progress = Bar() if self.verbose else Silence()
+        learner = Factorizer(
+            table,
+            priors,
+            np.random.default_rng(self.random_state),
+            progress,
+            check_positive("max_seconds", self.max_seconds),
+        )
+        try:
+            if algorithm == "mpmp":
+                options = PassingOptions(
+                    schedule=Schedule(check_schedule(self.schedule)),  # type: ignore[arg-type]
+                    damping=check_damping(self.damping),
+                )
+                sweeps = check_count("max_iter", self.max_iter, 1, "None for the default")
+                found = learner.by_messages(rank or most, options, sweeps)
+            else:
+                n_init = check_count("n_init", self.n_init, 1, "None for the default")
+                found = learner.refined(rank, min(most, *table.shape), n_init)
+        finally:
+            progress.close()
+        self._publish(found.factors, table, priors)
+        self.n_features_in_ = table.shape[1]
+        self.n_iter_ = found.n_iter
+        self.history_ = found.history
+        self.status_ = found.status.value
+        return self
+
+    def fit_transform(
+        self, X: ArrayLike | sparse.sparray, y: object = None, mask: ArrayLike | None = None
+    ) -> BoolArray:
+        """Factor X and return the codes of its rows."""
+        return self.fit(X, y, mask).codes_
+
+    def transform(self, X: ArrayLike | sparse.sparray, mask: ArrayLike | None = None) -> BoolArray:
+        """Which components each row of X is made of (rows, components)."""
+        check_is_fitted(self)
+        values, observed = check_table(X, mask)
+        columns = self.components_.shape[1]
+        if values.shape[1] != columns:
+            raise ValueError(
+                f"X has {values.shape[1]} features, but BooleanMatrixFactorization is expecting "
+                f"{columns} features as input."
+            )
+        images = Images(values[:, :, None, None], observed[:, :, None, None])
+        model = PartsModel(self.components_[:, :, None, None], self._priors, "valid", (1, 1))
+        found = inference.explain(model, images, np.random.default_rng(0))
+        codes = np.zeros((len(values), len(self.components_)), bool)
+        codes[found.placements[:, 0], found.placements[:, 1]] = True
+        return codes
+
+    def inverse_transform(self, codes: ArrayLike) -> BoolArray:
+        """Rows from codes: the OR of their components."""
+        check_is_fitted(self)
+        array = np.asarray(codes)
+        if array.ndim != 2 or array.shape[1] != len(self.components_):
+            raise ValueError(
+                f"codes must have shape (rows, {len(self.components_)}), one column per "
+                f"component, got {array.shape}."
+            )
+        return Factors(array.astype(np.int8), self.components_.T.astype(np.int8)).product()
+
+    def inpaint(self, X: ArrayLike | sparse.sparray, mask: ArrayLike) -> BoolArray:
+        """X with the entries under the mask filled in."""
+        values, observed = check_table(X, mask)
+        return np.where(observed, values, self.inverse_transform(self.transform(X, mask)))
+
+    def score(
+        self, X: ArrayLike | sparse.sparray, y: object = None, mask: ArrayLike | None = None
+    ) -> float:
+        """Joint log-probability of X and its codes, given the components."""
+        codes = self.transform(X, mask)
+        values, observed = check_table(X, mask)
+        factors = Factors(codes.astype(np.int8), self.components_.T.astype(np.int8))
+        return log_joint(factors.counts(Table(values, observed)), self._priors)
+
+    def _publish(self, factors: Factors, table: Table, priors: Priors) -> None:
+        order = np.argsort(-factors.S.sum(axis=0), kind="stable")
+        self.components_ = np.ascontiguousarray(factors.W[:, order].T.astype(bool))
+        self.codes_ = factors.S[:, order].astype(bool)
+        counts: Counts = factors.counts(table)
+        self._priors = estimate(counts, priors)
+        self.p_S_, self.p_W_ = self._priors.p_S, self._priors.p_W
+        self.p01_, self.p10_ = self._priors.p01, self._priors.p10
+        self.log_joint_ = log_joint(counts, self._priors)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

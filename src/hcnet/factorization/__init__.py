@@ -1,0 +1,1 @@
+"""Boolean matrix factorization: the network whose images are single pixels of many channels."""

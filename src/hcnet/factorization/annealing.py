@@ -1,0 +1,166 @@
+"""Annealed and posterior sampling of the factors, as processes for the driver."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hcnet.engine.driver import Measurement
+from hcnet.factorization.factors import (
+    Factors,
+    Parameters,
+    Sampler,
+    Table,
+    marginal_log_joint,
+    plug_in,
+)
+from hcnet.images import FloatArray, Noise
+from hcnet.objective import Priors
+
+# The evidence of an entry rises over this range while bits are sampled: from "anything goes"
+# to harder than any noise worth modelling.  30 sweeps are too few, 300 never failed.
+SWEEPS = 300
+FIRST, LAST = 0.05, 5.0
+# Then sampling at the estimated parameters takes back what was fitted to the noise.
+RELAX = 60
+# Parameters are estimated anew every so many sweeps.
+REFRESH = 3
+
+
+class Annealing:
+    """From random factors to a good state: one step is one sweep."""
+
+    def __init__(
+        self, table: Table, rank: int, fixed: Priors, rng: np.random.Generator
+    ) -> None:
+        self._table = table
+        self._fixed = fixed
+        self._sampler = Sampler(table, rng)
+        p = np.sqrt(1 - (1 - table.density) ** (1 / rank))
+        rows, columns = table.shape
+        self.factors = Factors(
+            (rng.random((rows, rank)) < (fixed.p_S or p)).astype(np.int8),
+            (rng.random((columns, rank)) < (fixed.p_W or p)).astype(np.int8),
+        )
+        self._prior = np.full(rank, np.log(p) - np.log1p(-p), np.float32)
+        last = LAST
+        if fixed.p01 is not None and fixed.p10 is not None:
+            error = max((fixed.p01 + fixed.p10) / 2, 1e-3)
+            last = float(np.log1p(-error) - np.log(error))
+        self._evidence = np.geomspace(FIRST, last, SWEEPS)
+        self._parameters: Parameters | None = None
+        self._done = 0
+
+    @property
+    def total(self) -> int:
+        """Steps from start to end."""
+        return SWEEPS + RELAX + 1
+
+    def step(self) -> bool:
+        """One sweep; the last step climbs to the top."""
+        k = self._done
+        self._done += 1
+        if k < SWEEPS:
+            # Unit evidence at inverse temperature β has log-odds ±β; the prior keeps its strength.
+            beta = float(self._evidence[k])
+            unit = 1 / (1 + np.e)
+            prior = self._prior / np.float32(beta)
+            self._sampler.sweep(self.factors, Parameters(Noise(unit, unit), prior, prior), beta)
+            return True
+        if k < SWEEPS + RELAX:
+            if (k - SWEEPS) % REFRESH == 0 or self._parameters is None:
+                self._parameters = plug_in(self.factors, self._table, self._fixed, shared=False)
+            self._sampler.sweep(self.factors, self._parameters, 1.0)
+            return True
+        settle(self.factors, self._sampler, self._fixed)
+        return False
+
+    def measure(self) -> Measurement:
+        """Joint log-probability, parameters integrated out."""
+        return Measurement(marginal_log_joint(self.factors, self._table))
+
+    def state(self) -> Factors:
+        """A copy of the factors."""
+        return self.factors.copy()
+
+
+def settle(factors: Factors, sampler: Sampler, fixed: Priors, rounds: int = 3) -> None:
+    """Climb and re-estimate the parameters in turn until nothing changes."""
+    for _ in range(rounds):
+        before = factors.copy()
+        parameters = plug_in(factors, sampler.table, fixed, shared=False)
+        sampler.climb(factors, parameters, 10)
+        if np.array_equal(before.S, factors.S) and np.array_equal(before.W, factors.W):
+            break
+
+
+class PosteriorMean:
+    """Averages the reconstruction over samples: what is certain, whichever bits explain it."""
+
+    def __init__(
+        self,
+        start: Factors,
+        table: Table,
+        fixed: Priors,
+        shared: bool,
+        rng: np.random.Generator,
+        sweeps: int = SWEEPS,
+    ) -> None:
+        self._table = table
+        self._fixed = fixed
+        self._shared = shared
+        self._sampler = Sampler(table, rng)
+        self._factors = start.copy()
+        self._burn_in = sweeps // 5
+        self.total = self._burn_in + sweeps
+        # The product of the factors costs more than a sweep where the table is large.
+        self._every = max(1, table.values.size // 200_000)
+        self._sum = np.zeros(table.shape, np.float32)
+        self._votes = np.zeros(start.S.shape), np.zeros(start.W.shape)
+        self._samples = 0
+        self._done = 0
+        self._parameters = plug_in(start, table, fixed, shared)
+
+    def step(self) -> bool:
+        """One sweep."""
+        if self._done % REFRESH == 0:
+            self._parameters = plug_in(self._factors, self._table, self._fixed, self._shared)
+        self._sampler.sweep(self._factors, self._parameters, 1.0)
+        if self._done >= self._burn_in and self._done % self._every == 0:
+            self._sum += self._factors.product()
+            self._votes[0][...] += self._factors.S
+            self._votes[1][...] += self._factors.W
+            self._samples += 1
+        self._done += 1
+        return self._done < self.total
+
+    def measure(self) -> Measurement:
+        """How many samples the mean has: more is better, whatever a sample's probability."""
+        return Measurement(float(self._samples))
+
+    def state(self) -> PosteriorMean:
+        """The process itself, whose mean goes on growing."""
+        return self
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posterior probability that an entry of the noise-free table is on."""
+        return np.asarray(self._sum / max(self._samples, 1), dtype=np.float32)
+
+    @property
+    def vote(self) -> Factors:
+        """Every bit by majority over the samples."""
+        S, W = (np.asarray(2 * v > self._samples, dtype=np.int8) for v in self._votes)
+        return Factors(S, W)
+
+
+def project(mean: FloatArray, starts: list[Factors], sampler: Sampler) -> Factors:
+    """Binary factors with the fewest expected wrong entries under the posterior mean."""
+    evidence = 2 * mean - 1
+    best, least = starts[0], -np.inf
+    for start in starts:
+        factors = start.copy()
+        sampler.climb_towards(factors, evidence, 50)
+        agreement = float((evidence * factors.product()).sum())
+        if agreement > least:
+            best, least = factors, agreement
+    return best

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from scipy import sparse
 
-from hcnet.engine.driver import Limits, run
+from hcnet import objective
+from hcnet.engine.driver import Limits, Status, run
 from hcnet.engine.placements import PlacementPassing
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
@@ -30,7 +31,7 @@ def explain(model: PartsModel, images: Images, rng: np.random.Generator) -> Expl
 
     Both are tried; the joint log-probability decides.
     """
-    improver = Improver(Canvas(layer_for(model, images), images), model.priors, 10**9)
+    improver = Improver(Canvas(layer_for(model, images), images), model.priors)
     features = [improver.feature(weights) for weights in model.features]
     placed = improver.place(features, NOWHERE, model.priors, rng, exchanges=4)
     best = improver.evaluate(features, placed, prune=False)
@@ -38,6 +39,8 @@ def explain(model: PartsModel, images: Images, rng: np.random.Generator) -> Expl
         return best
     passing = PlacementPassing(features, improver, model.priors, rng)
     outcome = run(passing, Limits(max_iter=SWEEPS, patience=PATIENCE))
+    if outcome.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
     placed = improver.place(features, outcome.best.placements, model.priors, rng)
     return min(
         best, outcome.best, improver.evaluate(features, placed, prune=False), key=lambda e: e.bits
@@ -71,6 +74,13 @@ def placements_from_codes(table: sparse.sparray, layer: FeatureLayer) -> IntArra
     on = coordinates.data != 0
     columns = [n[on], column[on] // (hs * ws), column[on] // ws % hs, column[on] % ws]
     return np.stack(columns, axis=1).astype(np.int64)
+
+
+def compression_ratio(model: PartsModel, images: Images, explanation: Explanation) -> float:
+    """The paper's ratio; features that stand nowhere in these images cost nothing."""
+    improver = Improver(Canvas(layer_for(model, images), images), Priors())
+    used = improver.evaluate(explanation.features, explanation.placements)
+    return objective.compression_ratio(used.counts, images)
 
 
 def score(explanation: Explanation, priors: Priors) -> float:

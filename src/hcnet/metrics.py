@@ -10,9 +10,10 @@ from scipy.signal import fftconvolve
 from hcnet.datasets.parts import PartsData
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
-from hcnet.objective import Priors, image_bits
+from hcnet.objective import Priors, estimate, image_bits
 from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.improver import Improver
+from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.improver import LEAST_NOISE, Improver
 
 
 def part_iou(part: BoolArray, other: BoolArray) -> float:
@@ -51,6 +52,34 @@ def true_compression(
     Learned parts can do slightly better, because flipped pixels let other placements pay.
     With ``border="valid"`` placements whose window leaves the image are left out.
     """
+    improver, found = true_explanation(data, feature_size, border)
+    return found.bits / image_bits(improver.canvas.images)
+
+
+def bits_saved(improver: Improver, found: Explanation) -> NDArray[np.float64]:
+    """By how much the code would grow without each feature, the others taking over.
+
+    A rare part, or one that others make up together (a d from a c and an l), can cost more to
+    describe than it saves.
+    """
+    saved = np.zeros(len(found.features))
+    for f in range(len(found.features)):
+        others = [feature for k, feature in enumerate(found.features) if k != f]
+        kept = found.placements[found.placements[:, 1] != f].copy()
+        kept[:, 1] -= kept[:, 1] > f
+        without = []
+        for least_noise in (None, LEAST_NOISE):
+            priors = estimate(found.counts, Priors(), least_noise)
+            placed = improver.place(others, kept, priors, np.random.default_rng(0))
+            without.append(improver.evaluate(others, placed).bits)
+        saved[f] = min(without) - found.bits
+    return saved
+
+
+def true_explanation(
+    data: PartsData, feature_size: tuple[int, int], border: Border = "full"
+) -> tuple[Improver, Explanation]:
+    """The true parts at their true places, and an `Improver` for the same images."""
     (h, w), (true_h, true_w) = feature_size, data.feature_size
     if h < true_h or w < true_w:
         raise ValueError(
@@ -62,7 +91,7 @@ def true_compression(
     layer = FeatureLayer(len(parts), images.n_channels, (h, w), images.size, border)
     placements = data.placements + np.array([0, 0, *layer.overhang])
     inside = (placements[:, 2:] >= 0) & (placements[:, 2:] < layer.placement_size)
-    improver = Improver(Canvas(layer, images), Priors(), len(parts))
+    improver = Improver(Canvas(layer, images), Priors(), max_features=10**9)
     features = [improver.feature(part) for part in parts]
-    found = improver.evaluate(features, placements[inside.all(axis=1)])
-    return found.bits / image_bits(images)
+    found = improver.evaluate(features, placements[inside.all(axis=1)], prune=False)
+    return improver, found

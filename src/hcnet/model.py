@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from dataclasses import dataclass
+import zlib
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcnet.images import BoolArray
 from hcnet.layers import Border
@@ -16,6 +19,17 @@ from hcnet.objective import Priors
 
 FORMAT = "hcnet-parts"
 VERSION = 1
+# What reading a file that is none of ours, or was cut off, can raise.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +57,7 @@ class PartsModel:
             "border": self.border,
             "image_size": list(self.image_size),
             "feature_shape": list(self.features.shape),
-            "priors": {name: getattr(self.priors, name) for name in ("p_S", "p_W", "p01", "p10")},
+            "priors": asdict(self.priors),
         }
         part = path.with_name(path.name + ".part")
         try:
@@ -51,7 +65,7 @@ class PartsModel:
                 archive.writestr("header.json", json.dumps(header, indent=1))
                 with archive.open("features.npy", "w") as file:
                     np.lib.format.write_array(file, np.packbits(self.features), allow_pickle=False)
-            os.replace(part, path)
+            part.replace(path)
         finally:
             part.unlink(missing_ok=True)
         return path
@@ -62,25 +76,35 @@ class PartsModel:
         try:
             with zipfile.ZipFile(path) as archive:
                 header = json.loads(archive.read("header.json"))
-                with archive.open("features.npy") as file:
-                    packed = np.lib.format.read_array(file, allow_pickle=False)
-            if header["format"] != FORMAT:
-                raise ValueError(header["format"])
-            if header["version"] > VERSION:
-                raise ValueError(
-                    f"{path} was written by a newer hcnet (file version {header['version']}, this "
-                    f"hcnet reads up to {VERSION}); update hcnet."
-                )
-            shape = tuple(header["feature_shape"])
-            bits = np.unpackbits(packed, count=int(np.prod(shape)))
-            return cls(
-                features=bits.reshape(shape).astype(bool),
-                priors=Priors(**header["priors"]),
-                border=header["border"],
-                image_size=(int(header["image_size"][0]), int(header["image_size"][1])),
-            )
-        except (zipfile.BadZipFile, KeyError, json.JSONDecodeError, TypeError) as error:
+                if header["format"] != FORMAT:
+                    raise ValueError(f"its format is {header['format']!r}")
+                newer = header["version"] > VERSION
+                if not newer:
+                    with archive.open("features.npy") as file:
+                        packed = np.lib.format.read_array(file, allow_pickle=False)
+                    return cls._from_parts(header, packed)
+        except _DAMAGE as error:
             raise ValueError(
                 f"{path} is not a model file of hcnet, or is damaged ({error}); pass a file that "
                 f"save() wrote."
             ) from error
+        raise ValueError(
+            f"{path} was written by a newer hcnet (file version {header['version']}, this hcnet "
+            f"reads up to {VERSION}); update hcnet."
+        )
+
+    @classmethod
+    def _from_parts(cls, header: dict[str, Any], packed: NDArray[np.uint8]) -> PartsModel:
+        F, channels, h, w = (int(k) for k in header["feature_shape"])
+        height, width = (int(k) for k in header["image_size"])
+        if header["border"] not in get_args(Border):
+            raise ValueError(f"its border is {header['border']!r}")
+        if len(packed) != -(-F * channels * h * w // 8):
+            raise ValueError("its features are incomplete")
+        bits = np.unpackbits(packed, count=F * channels * h * w)
+        return cls(
+            features=bits.reshape(F, channels, h, w).astype(bool),
+            priors=Priors(*(float(header["priors"][prior.name]) for prior in fields(Priors))),
+            border=header["border"],
+            image_size=(height, width),
+        )

@@ -17,8 +17,8 @@ from hcnet.images import Images, Noise
 class Priors:
     """The four parameters of the single-layer model; None where they are to be estimated."""
 
-    p_S: float | None = None
-    p_W: float | None = None
+    p_S: float | None = None  # noqa: N815
+    p_W: float | None = None  # noqa: N815
     p01: float | None = None
     p10: float | None = None
 
@@ -32,9 +32,7 @@ class Priors:
     def filled(self, other: Priors) -> Priors:
         """Take what is open here from `other`."""
         names = ("p_S", "p_W", "p01", "p10")
-        return replace(
-            self, **{n: getattr(other, n) for n in names if getattr(self, n) is None}
-        )
+        return replace(self, **{n: getattr(other, n) for n in names if getattr(self, n) is None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +78,11 @@ def code_length(counts: Counts, priors: Priors) -> float:
     c = counts
     bits = _bits(c.placed, c.positions, priors.p_S) + _bits(c.weights_on, c.weights, priors.p_W)
     if priors.p01 is None and priors.p10 is None:
-        # The paper's E(X - R): one error rate for both kinds of pixels.
-        return bits + entropy_bits(c.errors, c.observed)
+        # The paper's E(X - R): one error rate for both kinds of pixels.  It is below one half in
+        # the model: otherwise no parts and nothing but errors would be the best code of a dense
+        # image.
+        rate = 0.5 if 2 * c.errors > c.observed else None
+        return bits + _bits(c.errors, c.observed, rate)
     bits += _bits(c.false, c.hit + c.false, priors.p01)
     return bits + _bits(c.missed, c.missed + c.empty, priors.p10)
 
@@ -94,7 +95,8 @@ def log_joint(counts: Counts, priors: Priors) -> float:
 def estimate(counts: Counts, open_priors: Priors, least_noise: float | None = None) -> Priors:
     """The best value of every open parameter, kept off 0 and 1 by one pseudo-count.
 
-    `least_noise` keeps the error rate up while a search is still far from a solution.
+    Densities and the error rate also stay within what a search can work with.  `least_noise`
+    keeps the error rate up while it is still far from a solution.
     """
     c = counts
     n = max(c.observed, 1)
@@ -114,3 +116,15 @@ def image_bits(images: Images) -> float:
     """E(X): what transmitting the observed pixels directly costs."""
     on = int((images.pixels & images.observed).sum())
     return entropy_bits(on, images.n_observed)
+
+
+def compression_ratio(counts: Counts, images: Images) -> float:
+    """(E(S) + E(W) + E(X-R)) / E(X), the paper's Table 1: below 1 the parts save bits.
+
+    Images that cost nothing (all pixels alike) cannot be compressed: 1, or infinity if parts
+    are spent on them.
+    """
+    bits, plain = code_length(counts, Priors()), image_bits(images)
+    if plain > 0:
+        return bits / plain
+    return 1.0 if bits == 0 else math.inf

@@ -36,6 +36,11 @@ class ImageInput:
 
 def check_images(X: ArrayLike, mask: ArrayLike | None = None) -> ImageInput:
     """Images as (height, width), (n, height, width) or (n, channels, height, width)."""
+    if sparse.issparse(X):
+        raise TypeError(
+            "Sparse input is not supported, because images are arrays of pixels; pass a dense "
+            "array, for example X.toarray() reshaped to (images, height, width)."
+        )
     array = np.asarray(X)
     if array.dtype == object or array.dtype.kind in "USmM":
         raise TypeError(
@@ -52,8 +57,8 @@ def check_images(X: ArrayLike, mask: ArrayLike | None = None) -> ImageInput:
         )
     if array.size == 0:
         raise ValueError(
-            f"X has shape {array.shape} and so holds no pixel (0 sample(s) or empty images), while "
-            f"a minimum of 1 is required; pass at least one image of at least one pixel."
+            f"X holds no pixel: 0 sample(s) or 0 feature(s) (shape={array.shape}) while a minimum "
+            f"of 1 is required; pass at least one image of at least one pixel."
         )
     missing = _check_values(array, mask)
     pixels = np.zeros(array.shape, bool)
@@ -80,10 +85,12 @@ def _check_values(array: NDArray[Any], mask: ArrayLike | None) -> BoolArray:
     binary = (known == 0) | (known == 1)
     if not binary.all():
         odd = known[~binary]
+        finite = known[np.isfinite(known)].astype(float)
+        middle = (finite.min() + finite.max()) / 2 if finite.size else 0.5
         raise ValueError(
             f"X must hold only 0 and 1, got values such as {odd[0]:g} ({odd.size} of {known.size} "
             f"entries are neither; inf and NaN count as such); binarise first, for example X > "
-            f"{(np.nanmin(array) + np.nanmax(array)) / 2:g}."
+            f"{middle:g}."
         )
     if known.size == 0:
         raise ValueError(
@@ -140,11 +147,13 @@ def check_feature_size(
     feature_size: int | Sequence[int], image_size: tuple[int, int], border: str
 ) -> tuple[int, int]:
     """Height and width of the features, not larger than the image."""
-    pair = (feature_size, feature_size) if isinstance(feature_size, numbers.Integral) else feature_size
+    pair: Any = feature_size
+    if isinstance(feature_size, numbers.Integral):
+        pair = (feature_size, feature_size)
     if (
         not isinstance(pair, Sequence | np.ndarray)
         or len(pair) != 2
-        or not all(isinstance(k, numbers.Integral) and k >= 1 for k in pair)
+        or not all(isinstance(k, numbers.Integral) and int(k) >= 1 for k in pair)
     ):
         raise ValueError(
             f"feature_size must be one positive whole number or two (height, width), got "
@@ -202,9 +211,23 @@ def check_damping(value: float) -> float:
     """The share of a new message that is taken: 0 < damping <= 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value <= 1:
         raise ValueError(
-            f"damping must be larger than 0 and at most 1 (1: messages are replaced), got {value!r}."
+            f"damping must be larger than 0 and at most 1 (1: messages are replaced), got "
+            f"{value!r}."
         )
     return float(value)
+
+
+def check_random_state(value: Any) -> np.random.Generator:
+    """A random generator from a seed, a generator, or nothing."""
+    if isinstance(value, np.random.RandomState):
+        value = np.random.Generator(value._bit_generator)
+    try:
+        return np.random.default_rng(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state must be None, a whole number of at least 0 or a "
+            f"numpy.random.Generator, got {value!r}."
+        ) from None
 
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> str:

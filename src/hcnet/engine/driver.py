@@ -30,6 +30,11 @@ class Status(enum.Enum):
         """True unless a limit or a person cut the run short."""
         return self in (Status.CONVERGED, Status.FINISHED, Status.STALLED)
 
+    @property
+    def cut_short(self) -> bool:
+        """True if the time is up or a person wants the run to end: start no other."""
+        return self in (Status.TIME_LIMIT, Status.INTERRUPTED)
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
@@ -94,14 +99,17 @@ Report = Callable[[int, Measurement, float], None]
 
 
 def run(process: Process[State], limits: Limits, report: Report | None = None) -> Outcome[State]:
-    """Step `process` until it converges or a limit is met; Ctrl-C stops it after the step."""
+    """Step `process` until it converges or a limit is met; Ctrl-C stops it after the step.
+
+    Of equally good states the first is kept.
+    """
     began = time.perf_counter()
     first = process.measure()
     best, best_joint, best_at = process.state(), first.log_joint, 0
     history: list[Record] = []
     iteration = 0
     status = None
-    with _keyboard() as interrupted:
+    with interruptible() as interrupted:
         while status is None:
             if limits.max_iter is not None and iteration >= limits.max_iter:
                 status = Status.ITERATION_LIMIT
@@ -135,25 +143,38 @@ def run(process: Process[State], limits: Limits, report: Report | None = None) -
     return Outcome(best, best_joint, status, iteration, seconds, history)
 
 
+class _Press:
+    """A handler of Ctrl-C: the first sets a flag, a second raises as usual."""
+
+    def __init__(self) -> None:
+        self.pressed = threading.Event()
+
+    def __call__(self, number: int, frame: Any) -> None:
+        if self.pressed.is_set():
+            raise KeyboardInterrupt
+        self.pressed.set()
+
+
 @contextmanager
-def _keyboard() -> Iterator[threading.Event]:
-    """Turn Ctrl-C into a flag while a run goes on; a second Ctrl-C raises as usual."""
-    pressed = threading.Event()
+def interruptible() -> Iterator[threading.Event]:
+    """Turn Ctrl-C into a flag within this block; a second Ctrl-C raises as usual.
+
+    Blocks may be nested: those inside share the flag of the outermost, so that several runs
+    and what lies between them stop together.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield pressed  # only the main thread may handle signals
+        yield threading.Event()  # only the main thread may handle signals
         return
     previous = signal.getsignal(signal.SIGINT)
-    if previous is not signal.default_int_handler:
-        yield pressed  # somebody else handles Ctrl-C: leave it to them
+    if isinstance(previous, _Press):
+        yield previous.pressed
         return
-
-    def press(number: int, frame: Any) -> None:
-        if pressed.is_set():
-            raise KeyboardInterrupt
-        pressed.set()
-
+    if previous is not signal.default_int_handler:
+        yield threading.Event()  # somebody else handles Ctrl-C: leave it to them
+        return
+    press = _Press()
     signal.signal(signal.SIGINT, press)
     try:
-        yield pressed
+        yield press.pressed
     finally:
         signal.signal(signal.SIGINT, previous)

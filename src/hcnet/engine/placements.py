@@ -2,8 +2,8 @@
 
 With W decided, ANDs are wires or gaps: the factor of a pixel is an OR of the placements that
 cover it.  Only placements that fit their pixels at all (`Feature.candidates`) become
-variables, which leaves about 1 % of the graph; the rest would not pay for themselves even if
-nothing else explained their on pixels.
+variables, which leaves about 1 % of the graph; the rest could pay for themselves only where
+other placements already cover the off pixels below them.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class ReferenceEngine:
         s = self._window(m, k, field).ravel() - old_field
         w = kernel[m.trees[k, 1]] - old_kernel
         n = m.layout.leaves
-        factors.tree_messages(float(m.evidence[k]), s, w, np.empty(n), n)
+        factors.tree_messages(float(m.evidence[k]), s, w, [0.0] * n, n)
         new_field = (1 - damping) * old_field + damping * s
         new_kernel = (1 - damping) * old_kernel + damping * w
         m.to_field[k] = new_field

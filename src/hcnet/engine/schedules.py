@@ -50,9 +50,7 @@ class Schedule:
     rounds: int = ROUNDS
     block_size: int = BLOCK_SIZE
 
-    def batches(
-        self, owners: NDArray[np.int32], rng: np.random.Generator
-    ) -> Iterator[Batch]:
+    def batches(self, owners: NDArray[np.int32], rng: np.random.Generator) -> Iterator[Batch]:
         """Batches of one sweep; ``owners[k]`` is the image of tree k."""
         order = _shuffled_runs(len(owners), rng)
         whole = np.array([0, len(order)])
@@ -67,9 +65,7 @@ class Schedule:
         else:
             yield from self._per_image(order[np.argsort(owners[order], kind="stable")], owners)
 
-    def _per_image(
-        self, by_image: NDArray[np.int64], owners: NDArray[np.int32]
-    ) -> Iterator[Batch]:
+    def _per_image(self, by_image: NDArray[np.int64], owners: NDArray[np.int32]) -> Iterator[Batch]:
         counts = np.bincount(owners)
         starts = np.cumsum(counts) - counts
         if np.count_nonzero(counts) <= 1:  # nobody to exchange with

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,10 +23,11 @@ from hcnet.learning.learn import Learned, learn
 from hcnet.learning.options import LearningOptions
 from hcnet.learning.passing import PassingOptions
 from hcnet.model import PartsModel
-from hcnet.objective import Priors, image_bits
+from hcnet.objective import compression_ratio
 from hcnet.progress import Bar, Silence
 from hcnet.solutions.explanation import Explanation
 from hcnet.validation import (
+    ImageInput,
     check_algorithm,
     check_count,
     check_damping,
@@ -34,11 +36,12 @@ from hcnet.validation import (
     check_images,
     check_positive,
     check_priors,
+    check_random_state,
     check_schedule,
 )
 
 
-class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class FeatureLearner(TransformerMixin, BaseEstimator):
     """Finds the parts that binary images are made of, and where they are.
 
     An image is explained as binary features placed at some positions, ORed where they
@@ -99,6 +102,7 @@ class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Seconds, joint log-probability and changes after each of them.
     status_ : str
         Why learning stopped, in a sentence.
+
     """
 
     def __init__(
@@ -147,24 +151,30 @@ class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
         layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
         progress = Bar() if self.verbose else Silence()
-        rng = np.random.default_rng(self.random_state)
+        rng = check_random_state(self.random_state)
         learned = learn(images, layer, check_priors(self), self._options(), rng, progress)
         self._store(learned, layer, images)
         return self
+
+    def fit_transform(
+        self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None
+    ) -> sparse.csr_array:
+        """Learn the parts of X, and where they are."""
+        return self.fit(X, y, mask).transform(X, mask)
 
     def transform(self, X: ArrayLike, mask: ArrayLike | None = None) -> sparse.csr_array:
         """Where the parts are in X: a sparse row per image, a column per feature and position.
 
         `placements` gives the same as a short table.
         """
-        images, found = self._explain(X, mask)
-        layer = inference.layer_for(self._model, images)
-        return inference.codes(found.placements, layer, images.n_images)
+        given, found = self._explain(X, mask)
+        layer = inference.layer_for(self._model, given.images)
+        return inference.codes(found.placements, layer, given.images.n_images)
 
     def placements(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
         """Where the parts are in X: rows of image, feature, row, column (as `placements_`)."""
-        images, found = self._explain(X, mask)
-        return self._corners(found, inference.layer_for(self._model, images))
+        given, found = self._explain(X, mask)
+        return self._corners(found, inference.layer_for(self._model, given.images))
 
     def inverse_transform(
         self, codes: sparse.sparray | ArrayLike, image_size: tuple[int, int] | None = None
@@ -172,6 +182,11 @@ class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Images (n, channels, height, width) from codes: R = bconv(S, W)."""
         check_is_fitted(self)
         table = sparse.csr_array(codes)
+        if table.ndim != 2:
+            raise ValueError(
+                f"codes must be a table with a row per image, got shape {table.shape}; for one "
+                f"image reshape them to (1, {table.shape[0]})."
+            )
         size = image_size or self._model.image_size
         blank = np.zeros((table.shape[0], self.features_.shape[1], *size), bool)
         images = Images(blank, ~blank)
@@ -188,24 +203,23 @@ class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def denoise(self, X: ArrayLike, mask: ArrayLike | None = None) -> BoolArray:
         """X as its parts explain it, without the noise; in the shape of X."""
-        return check_images(X, mask).restore(self._reconstruction(X, mask)[1])
+        given, found = self._explain(X, mask)
+        return given.restore(self._reconstruction(given, found))
 
     def inpaint(self, X: ArrayLike, mask: ArrayLike) -> BoolArray:
         """X with the pixels under the mask filled in; the others stay as they are."""
-        checked = check_images(X, mask)
-        images, filled = self._reconstruction(X, mask)
-        return checked.restore(np.where(images.observed, images.pixels, filled))
+        given, found = self._explain(X, mask)
+        filled = self._reconstruction(given, found)
+        return given.restore(np.where(given.images.observed, given.images.pixels, filled))
 
     def score(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> float:
-        """Joint log-probability of X and its best placements, given the learned features."""
+        """Joint log-probability of X, its best placements found, and the learned features."""
         return inference.score(self._explain(X, mask)[1], self._model.priors)
 
     def compression_ratio(self, X: ArrayLike, mask: ArrayLike | None = None) -> float:
         """(E(S) + E(W) + E(X-R)) / E(X), the paper's Table 1: below 1 the parts save bits."""
-        images, found = self._explain(X, mask)
-        layer = inference.layer_for(self._model, images)
-        improver = inference.Improver(inference.Canvas(layer, images), Priors(), 10**9)
-        return improver.evaluate(found.features, found.placements).bits / image_bits(images)
+        given, found = self._explain(X, mask)
+        return inference.compression_ratio(self._model, given.images, found)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the learned model to a file (no pickle); `load` reads it."""
@@ -216,15 +230,13 @@ class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a learned model: ready to transform, not to look back at its training."""
         model = PartsModel.load(path)
-        priors = model.priors
+        # A density that was estimated at one half or more is not one that can be given.
+        given = {name: p for name, p in asdict(model.priors).items() if p < 0.5}
         learner = cls(
             n_features=max(len(model.features), 1),
             feature_size=model.features.shape[2:],
             border=model.border,
-            p_S=priors.p_S,
-            p_W=priors.p_W,
-            p01=priors.p01,
-            p10=priors.p10,
+            **given,
         )
         learner._publish(model)
         return learner
@@ -254,7 +266,7 @@ class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._publish(PartsModel(W, learned.priors, layer.border, images.size))
         self.placements_ = self._corners(found, layer)
         self.placements_[:, 1] = rank[self.placements_[:, 1]] if len(order) else 0
-        self.compression_ratio_ = found.bits / max(image_bits(images), 1e-9)
+        self.compression_ratio_ = compression_ratio(found.counts, images)
         self.log_joint_ = inference.score(found, learned.priors)
         self.n_iter_ = learned.n_iter
         self.history_: list[Record] = learned.history
@@ -269,14 +281,14 @@ class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.p01_, self.p10_ = model.priors.p01, model.priors.p10
 
     def _corners(self, found: Explanation, layer: FeatureLayer) -> NDArray[np.int64]:
-        return found.placements - np.array([0, 0, *layer.overhang])
+        return np.asarray(found.placements - np.array([0, 0, *layer.overhang]))
 
-    def _explain(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[Images, Explanation]:
+    def _explain(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[ImageInput, Explanation]:
         check_is_fitted(self)
-        images = check_images(X, mask).images
-        self._check_fits(images)
+        given = check_images(X, mask)
+        self._check_fits(given.images)
         # Inference breaks ties at random; the same images must always get the same answer.
-        return images, inference.explain(self._model, images, np.random.default_rng(0))
+        return given, inference.explain(self._model, given.images, np.random.default_rng(0))
 
     def _check_fits(self, images: Images) -> None:
         channels = self.features_.shape[1]
@@ -287,16 +299,14 @@ class FeatureLearner(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         check_feature_size(self.features_.shape[2:], images.size, self._model.border)
 
-    def _reconstruction(
-        self, X: ArrayLike, mask: ArrayLike | None
-    ) -> tuple[Images, BoolArray]:
-        images, found = self._explain(X, mask)
-        return images, inference.reconstruct(self._model, found.placements, images)
+    def _reconstruction(self, given: ImageInput, found: Explanation) -> BoolArray:
+        return inference.reconstruct(self._model, found.placements, given.images)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = True
         tags.input_tags.three_d_array = True
+        tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = True
         tags.non_deterministic = False
         return tags

@@ -10,11 +10,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Report, Status, run
+from hcnet.engine.driver import (
+    Limits,
+    Measurement,
+    Outcome,
+    Record,
+    Report,
+    Status,
+    interruptible,
+    run,
+)
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.options import (
     AUTO_FEATURES,
+    MPMP_PATIENCE,
     LearningOptions,
     dead_start,
     restarts,
@@ -26,7 +36,7 @@ from hcnet.progress import Progress, Silence
 from hcnet.refine.search import MoveStatistics, Search
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import NOWHERE, Explanation
-from hcnet.solutions.improver import Improver
+from hcnet.solutions.improver import UNLIMITED, Improver
 
 
 @dataclass
@@ -61,25 +71,27 @@ def learn(
     """
     progress = progress or Silence()
     began = time.perf_counter()
-    most = layer.n_features or 10**9
+    most = layer.n_features or UNLIMITED
     started = layer.with_features(layer.n_features or AUTO_FEATURES)
     memory = check_memory(started, images, options)
     improver = Improver(Canvas(layer, images), priors, most)
     runs: list[Learned] = []
     try:
-        for start, sweeps in _starts(priors, options, images, layer):
-            left = None
-            if options.max_seconds is not None:
-                left = max(options.max_seconds - (time.perf_counter() - began), 1e-3)
-            runs.append(
-                _one_run(started, images, improver, start, sweeps, options, left, rng, progress)
-            )
-            if not runs[-1].status.converged and runs[-1].status is not Status.ITERATION_LIMIT:
-                break
+        with interruptible():
+            for start, sweeps in _starts(priors, options, images, layer):
+                left = None
+                if options.max_seconds is not None:
+                    left = max(options.max_seconds - (time.perf_counter() - began), 1e-3)
+                runs.append(
+                    _one_run(started, images, improver, start, sweeps, options, left, rng, progress)
+                )
+                if runs[-1].status.cut_short:
+                    break
     finally:
         progress.close()
     best = min(runs, key=lambda r: r.explanation.bits)
-    best.status = runs[-1].status if not runs[-1].status.converged else best.status
+    if runs[-1].status.cut_short:
+        best.status = runs[-1].status
     best.seconds = time.perf_counter() - began
     best.memory = memory
     return best
@@ -93,7 +105,7 @@ def _starts(
     Refinement starts from message passing and from nothing in turn: where one of them tends
     to get stuck the other often does not.
     """
-    grid = starting_priors(priors)
+    grid = starting_priors(priors, layer.feature_pixels)
     n = restarts(options, images.n_observed, layer.feature_pixels)
     if options.algorithm == "mpmp":
         return [(start, options.sweeps) for start in grid] * n
@@ -137,7 +149,7 @@ def _one_run(
     history = list(outcome.history)
     found, status = outcome.best, outcome.status
     moves: dict[str, MoveStatistics] = {}
-    if options.algorithm == "refined" and status not in (Status.INTERRUPTED, Status.TIME_LIMIT):
+    if options.algorithm == "refined" and not status.cut_short:
         if seconds is not None:
             seconds = max(seconds - (time.perf_counter() - began), 1e-3)
         search = Search(improver, found, rng)
@@ -145,7 +157,8 @@ def _one_run(
         refined = run(
             search, Limits(max_seconds=seconds), _reporter(progress, lambda: search.expected_steps)
         )
-        found, status, moves = refined.best, refined.status, search.statistics
+        # What the search holds is never worse than the driver's best, and tidier if as good.
+        found, status, moves = search.now, refined.status, search.statistics
         offset = history[-1].seconds if history else 0.0
         history += [
             Record(r.iteration + outcome.n_iter, r.seconds + offset, *_rest(r))
@@ -186,7 +199,7 @@ def _pass_messages(
         warnings.warn(problem, UserWarning, stacklevel=2)
     process = MessagePassing(layer, images, improver, start, options.passing, rng)
     progress.stage("Message passing", sweeps)
-    limits = Limits(max_iter=sweeps, max_seconds=seconds)
+    limits = Limits(max_iter=sweeps, max_seconds=seconds, patience=MPMP_PATIENCE)
     return run(process, limits, _reporter(progress, lambda: None))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from hcnet.learning.passing import PassingOptions, logit
@@ -16,6 +16,8 @@ ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
 AUTO_FEATURES = 16
 # Sweeps of message passing: as an algorithm of its own, and as the start of a refinement.
 MPMP_SWEEPS = 50
+# It is over when so many sweeps have not made the decoded state more probable.
+MPMP_PATIENCE = 15
 START_SWEEPS = 10
 
 # Max-product is scale-free: only the ratios of evidence and priors matter.  With the noise at
@@ -27,6 +29,10 @@ RESTART_WORK = 4_000_000
 MOST_RESTARTS = 8
 PIXELS_PER_PLACEMENT = (2.5, 6.0)
 WEIGHT_DENSITIES = (0.4, 0.2)
+# A placement must not have to outweigh more pixels than a small feature has.
+MOST_OF_A_FEATURE = 0.8
+# log of the smallest float, about: beyond, exp() overflows and p_S would be 0.
+LARGEST_EXPONENT = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class LearningOptions:
     """How to learn."""
 
     algorithm: Algorithm = "refined"
-    passing: PassingOptions = PassingOptions()
+    passing: PassingOptions = field(default_factory=PassingOptions)
     n_init: int | None = None
     max_iter: int | None = None
     max_seconds: float | None = None
@@ -61,17 +67,21 @@ def restarts(options: LearningOptions, pixels: int, feature_pixels: int) -> int:
     return int(min(max(RESTART_WORK // max(pixels * feature_pixels, 1), 1), MOST_RESTARTS))
 
 
-def starting_priors(open_priors: Priors) -> list[Priors]:
+def starting_priors(open_priors: Priors, feature_pixels: int) -> list[Priors]:
     """Complete priors to pass messages with, the most useful first.
 
     What the user gave stays; the rest is the grid that the paper searches, too.
     """
     known = open_priors.filled(Priors(p01=NOISE, p10=NOISE))
     evidence = known.noise.k1
-    grid = [
-        known.filled(Priors(p_S=1 / (1 + math.exp(pixels * evidence)), p_W=density))
-        for density in WEIGHT_DENSITIES
+    costs = [
+        min(pixels, MOST_OF_A_FEATURE * feature_pixels) * evidence
         for pixels in PIXELS_PER_PLACEMENT
+    ]
+    grid = [
+        known.filled(Priors(p_S=1 / (1 + math.exp(min(cost, LARGEST_EXPONENT))), p_W=density))
+        for density in WEIGHT_DENSITIES
+        for cost in costs
     ]
     return list(dict.fromkeys(grid))
 

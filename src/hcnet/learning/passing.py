@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class PassingOptions:
     """How messages are passed."""
 
     engine: str = "cpu"
-    schedule: Schedule = Schedule()
+    schedule: Schedule = field(default_factory=Schedule)
     damping: float = 1.0
 
 
@@ -112,9 +112,7 @@ def logit(p: float) -> float:
     return math.log(p) - math.log1p(-p)
 
 
-def weight_prior(
-    p_W: float, shape: tuple[int, ...], rng: np.random.Generator
-) -> FloatArray:
+def weight_prior(p_W: float, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
     """Log-odds of W, each from a probability drawn from (0.9 p_W, p_W)."""
     p = rng.uniform(SYMMETRY * p_W, p_W, shape)
     return np.asarray(np.log(p) - np.log1p(-p), dtype=np.float32)

@@ -1,1 +1,1 @@
-"""Refinement: moves on the joint probability, kept only if they improve it (ours, not the paper's)."""
+"""Refinement: moves that are kept if they improve the joint probability (not in the paper)."""

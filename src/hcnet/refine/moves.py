@@ -14,24 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from hcnet.solutions.canvas import Canvas
 from hcnet.solutions import kernels
+from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import NOWHERE, Explanation, Feature, IntArray
 from hcnet.solutions.improver import Improver
 
 Weights = NDArray[np.int8]
 
-# Proposals per attempt where a move has many.
-TRIES = 4
-
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A starting point; `rounds` says how much working out it deserves."""
+    """A starting point; `rounds` says how much working out it deserves.
+
+    Proposals with the same key would come out the same as long as the explanation stays.
+    """
 
     features: list[Feature]
     placements: IntArray
     rounds: int = 3
+    key: tuple[object, ...] | None = None
 
 
 Move = Callable[[Explanation, Improver, np.random.Generator], Iterator[Proposal]]
@@ -52,20 +53,21 @@ def merge(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
     if not len(now.placements):
         return
     usage = now.usage
-    for _, f, g, dr, dc in merge_candidates(now, improver.canvas)[:TRIES]:
+    for _, f, g, dr, dc in merge_candidates(now, improver.canvas):
         union, (top, left) = _union(
             now.features[f].weights, now.features[g].weights, dr, dc, improver.canvas
         )
         pairs, rest = _pairs(now.placements, f, g, dr, dc)
         joined = _joined(pairs, top, left, len(now.features), improver.canvas)
         features = [*now.features, improver.feature(union)]
-        yield Proposal(features, np.concatenate([rest, joined]))
+        key = "merge", f, g, dr, dc
+        yield Proposal(features, np.concatenate([rest, joined]), key=key)
         # Second try: the union takes over, and what was mostly used in the pair goes.
         times = len(pairs) * (2 if f == g else 1)
         gone = [k for k in {f, g} if times >= 0.5 * usage[k]]
         if gone:
             others = rest[(rest[:, 1] != f) & (rest[:, 1] != g)]
-            yield _without(features, np.concatenate([others, joined]), gone)
+            yield _without(features, np.concatenate([others, joined]), gone, (*key, "replace"))
 
 
 def birth(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -84,10 +86,9 @@ def split(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
     if not len(now.placements):
         return
     canvas = improver.canvas
-    cover = now.cover.reshape(canvas.sign.shape)
-    errors = ((cover > 0) != (canvas.sign > 0)) & (canvas.sign != 0)
+    cover, errors = _cover_and_errors(now, canvas)
     boxes = canvas.windows(errors.astype(np.float32))
-    n, f, r, c = now.placements.T
+    n, _, r, c = now.placements.T
     misfit = boxes[n, r, c]
     lottery = misfit + rng.random(len(misfit)) * max(1.0, 0.5 * float(misfit.max()))
     i, f0, r0, c0 = (int(k) for k in now.placements[lottery.argmax()])
@@ -100,24 +101,24 @@ def split(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
 def divide(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
     """Two parts share one feature if many of its placements err at the same pixel: part them."""
     canvas = improver.canvas
-    cover = now.cover.reshape(canvas.sign.shape)
-    errors = ((cover > 0) != (canvas.sign > 0)) & (canvas.sign != 0)
+    cover, errors = _cover_and_errors(now, canvas)
     found = []
     for f in range(len(now.features)):
         mine = np.flatnonzero(now.placements[:, 1] == f)
         wrong = _windows(errors, now.placements[mine], canvas)
         times = wrong.sum(axis=0)
-        pixel = np.unravel_index(int(times.argmax()), times.shape)
-        if times[pixel] >= 2:
-            lottery = times[pixel] * (0.5 + rng.random())
-            found.append((float(lottery), f, mine[wrong[(slice(None), *pixel)]]))
-    for _, f, group in sorted(found, key=lambda item: -item[0])[:TRIES]:
+        a, i, j = np.unravel_index(int(times.argmax()), times.shape)
+        if times[a, i, j] >= 2:
+            lottery = times[a, i, j] * (0.5 + rng.random())
+            found.append((float(lottery), f, mine[wrong[:, a, i, j]]))
+    for _, f, group in sorted(found, key=lambda item: -item[0]):
         placements = now.placements.copy()
         others = _windows(cover, placements[group], canvas) - now.features[f].weights
         seen = _windows(canvas.sign, placements[group], canvas) > 0
         placements[group, 1] = len(now.features)
         weights = (seen & (others <= 0)).mean(axis=0) > 0.5
-        yield Proposal([*now.features, improver.feature(weights)], placements)
+        key = "divide", f, *group
+        yield Proposal([*now.features, improver.feature(weights)], placements, key=key)
 
 
 def subtract(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -133,16 +134,15 @@ def subtract(now: Explanation, improver: Improver, rng: np.random.Generator) -> 
         if overlap >= 0.9 * small.sum():
             share = small.sum() / large.sum()
             found.append((share * (0.5 + rng.random()), f, g, dr, dc))
-    for _, f, g, dr, dc in sorted(found, reverse=True)[:6]:
+    for _, f, g, dr, dc in sorted(found, reverse=True):
         board = np.zeros((canvas.layer.n_channels, 3 * h, 3 * w), bool)
         board[:, h + dr : 2 * h + dr, w + dc : 2 * w + dc] = now.features[g].weights
         features = list(now.features)
-        features[f] = improver.feature(
-            now.features[f].weights & ~board[:, h : 2 * h, w : 2 * w]
-        )
+        features[f] = improver.feature(now.features[f].weights & ~board[:, h : 2 * h, w : 2 * w])
         extra = now.placements[now.placements[:, 1] == f] + [0, 0, dr, dc]
         extra[:, 1] = g
-        yield Proposal(features, np.concatenate([now.placements, _inside(extra, canvas)]))
+        placements = np.concatenate([now.placements, _inside(extra, canvas)])
+        yield Proposal(features, placements, key=("subtract", f, g))
 
 
 def crop(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -174,21 +174,20 @@ def crop(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iter
         yield _with_feature(now, improver, cut)
 
 
-def delete(
-    now: Explanation, improver: Improver, f: int, absorb: bool
-) -> Iterator[Proposal]:
+def delete(now: Explanation, improver: Improver, f: int, absorb: bool) -> Iterator[Proposal]:
     """Take feature f away; with `absorb` the others first take over the pixels they can."""
     if f >= len(now.features) or (absorb and len(now.features) == 1):
         return
     kept = now.placements[now.placements[:, 1] != f]
     # Working out starts from placements, so the others absorb pixels only if the weights
     # come first: a first round with frozen placements.
-    proposal = _without(list(now.features), kept, [f])
+    key = "delete", f, absorb
+    proposal = _without(list(now.features), kept, [f], key)
     if absorb:
         features = improver.absorb(proposal.features, proposal.placements, now.counts)
         if features is None:
             return
-        proposal = Proposal(features, proposal.placements)
+        proposal = Proposal(features, proposal.placements, key=key)
     yield proposal
 
 
@@ -199,7 +198,7 @@ def tidy(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iter
     code length alone cannot tell whose it is; a part in one piece is the simpler answer.
     """
     for f, feature in enumerate(now.features):
-        pieces, n = ndimage.label(feature.weights, structure=np.ones((3, 3, 3)))
+        pieces, n = _pieces(feature)
         sizes = np.bincount(pieces.ravel())[1:]
         for k in np.argsort(sizes)[: n - 1]:
             features = list(now.features)
@@ -227,9 +226,7 @@ def shift(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
                 yield Proposal(grown, placements)
 
 
-def merge_candidates(
-    now: Explanation, canvas: Canvas
-) -> list[tuple[float, int, int, int, int]]:
+def merge_candidates(now: Explanation, canvas: Canvas) -> list[tuple[float, int, int, int, int]]:
     """Pairs of features by how constantly they stand together, best first."""
     p = now.placements
     order = np.lexsort((p[:, 3], p[:, 2], p[:, 0]))
@@ -246,6 +243,17 @@ def merge_candidates(
         score = times * times / min(now.usage[f], now.usage[g])
         found.append((float(score), int(f), int(g), int(dr), int(dc)))
     return sorted(found, reverse=True)
+
+
+def count_pieces(explanation: Explanation) -> int:
+    """Connected pieces of all features together."""
+    return sum(_pieces(feature)[1] for feature in explanation.features)
+
+
+def _pieces(feature: Feature) -> tuple[NDArray[np.int32], int]:
+    """Connected pieces (height, width), numbered from 1, of all channels together; how many."""
+    pieces, n = ndimage.label(feature.weights.any(axis=0), structure=np.ones((3, 3)))
+    return pieces, int(n)
 
 
 def _box(weights: NDArray[np.bool_]) -> tuple[int, int, int, int]:
@@ -267,9 +275,7 @@ def _union(
     return board[:, top : top + h, left : left + w], (top - h, left - w)
 
 
-def _pairs(
-    placements: IntArray, f: int, g: int, dr: int, dc: int
-) -> tuple[IntArray, IntArray]:
+def _pairs(placements: IntArray, f: int, g: int, dr: int, dc: int) -> tuple[IntArray, IntArray]:
     """Placements of f with a g at the offset, and the placements outside all such pairs."""
     where = {(int(n), int(r), int(c)): z for z, (n, k, r, c) in enumerate(placements) if k == g}
     taken = np.zeros(len(placements), bool)
@@ -285,7 +291,7 @@ def _pairs(
 
 
 def _joined(pairs: IntArray, top: int, left: int, f: int, canvas: Canvas) -> IntArray:
-    joined = pairs + [0, 0, top, left]
+    joined = pairs + np.array([0, 0, top, left])
     joined[:, 1] = f
     return _inside(joined, canvas)
 
@@ -296,13 +302,18 @@ def _inside(placements: IntArray, canvas: Canvas) -> IntArray:
     return placements[(r >= 0) & (r < hs) & (c >= 0) & (c < ws)]
 
 
-def _without(features: list[Feature], placements: IntArray, gone: list[int]) -> Proposal:
+def _without(
+    features: list[Feature],
+    placements: IntArray,
+    gone: list[int],
+    key: tuple[object, ...] | None = None,
+) -> Proposal:
     kept = [k for k in range(len(features)) if k not in gone]
     names = np.full(len(features), -1)
     names[kept] = np.arange(len(kept))
     placements = placements[names[placements[:, 1]] >= 0].copy()
     placements[:, 1] = names[placements[:, 1]]
-    return Proposal([features[k] for k in kept], placements)
+    return Proposal([features[k] for k in kept], placements, key=key)
 
 
 def _with_feature(
@@ -322,16 +333,23 @@ def _windows(values: NDArray[np.generic], placements: IntArray, canvas: Canvas) 
     rows = r[:, None, None, None] + np.arange(h)[:, None]
     cols = c[:, None, None, None] + np.arange(w)
     channels = np.arange(canvas.layer.n_channels)[:, None, None]
-    return values[n[:, None, None, None], channels, rows, cols]
+    return np.asarray(values[n[:, None, None, None], channels, rows, cols])
 
 
 def _unexplained(now: Explanation, canvas: Canvas) -> Weights:
-    return ((canvas.sign > 0) & (now.cover.reshape(canvas.sign.shape) == 0)).astype(np.int8)
+    cover, errors = _cover_and_errors(now, canvas)
+    return np.asarray(errors & (cover == 0), dtype=np.int8)
 
 
-def _best_overlap(
-    large: NDArray[np.bool_], small: NDArray[np.bool_]
-) -> tuple[int, int, int]:
+def _cover_and_errors(
+    now: Explanation, canvas: Canvas
+) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+    """How often each padded pixel is covered, and where the reconstruction is wrong."""
+    cover = now.cover.reshape(canvas.sign.shape)
+    return cover, ((cover > 0) != (canvas.sign > 0)) & (canvas.sign != 0)
+
+
+def _best_overlap(large: NDArray[np.bool_], small: NDArray[np.bool_]) -> tuple[int, int, int]:
     """Most pixels that two features share at any offset of the second, and that offset."""
     _, h, w = large.shape
     board = np.zeros((large.shape[0], 3 * h, 3 * w), np.float32)

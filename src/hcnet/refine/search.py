@@ -11,12 +11,12 @@ import numpy as np
 
 from hcnet.engine.driver import Measurement
 from hcnet.refine import moves
-from hcnet.solutions.explanation import Explanation
-from hcnet.solutions.improver import Improver
 from hcnet.refine.moves import Move, Proposal
 from hcnet.refine.placing import place_by_messages
+from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.improver import Improver
 
-# How often a move is tried in one round: the random ones several times.
+# How often a random move is tried in one round, and how many proposals of one that has many.
 TRIES = 4
 # Rounds without any success after which the search is over.
 PATIENCE = 3
@@ -42,6 +42,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self._plan = self._rounds()
+        self._failed: set[tuple[object, ...] | None] = set()
         self._idle = 0
         self._done = 0
         self._round_began = 0
@@ -87,9 +88,12 @@ class Search:
         again = True
         while again:
             again = False
+            pieces = moves.count_pieces(self.now)
             for proposal in moves.tidy(self.now, self.improver, self.rng):
                 found = self.improver.evaluate(proposal.features, proposal.placements)
-                if found.bits <= self.now.bits + 1e-6:
+                # Fewer pieces: a pixel must not go to and fro between two features for ever.
+                saved = self.now.bits - found.bits
+                if saved > 1e-6 or (saved >= -1e-6 and moves.count_pieces(found) < pieces):
                     self.now = found
                     again = True
                     break
@@ -124,19 +128,31 @@ class Search:
                     break
 
     def _attempt(self, name: str, move: Move) -> bool:
-        """Work out the proposals of a move; keep the first that is better."""
+        """Work out a few proposals of a move; keep the first that is better.
+
+        What has failed is not tried again before something changes, so that a move with many
+        proposals gets further down its list each time.
+        """
         record = self.statistics.setdefault(name, MoveStatistics())
+        tries = 0
         for proposal in move(self.now, self.improver, self.rng):
-            if len(proposal.features) > self.improver.max_features:
+            if proposal.key in self._failed:
                 continue
+            if tries == TRIES:
+                break
+            tries += 1
             record.tried += 1
             found = self.improver.improve(
                 proposal.features, proposal.placements, self.now.counts, self.rng, proposal.rounds
             )
-            if found.bits < self.now.bits - 1e-6:
+            if proposal.key is not None:
+                self._failed.add(proposal.key)
+            fits = len(found.features) <= self.improver.max_features
+            if fits and found.bits < self.now.bits - 1e-6:
                 record.accepted += 1
                 record.bits_saved += self.now.bits - found.bits
                 self.now = found
+                self._failed.clear()
                 return True
         return False
 

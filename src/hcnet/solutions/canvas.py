@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
+
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,14 @@ class Canvas:
         box = total[:, h:, w:] - total[:, :-h, w:] - total[:, h:, :-w] + total[:, :-h, :-w]
         return box.astype(np.float32)
 
-    def crop(self, values: NDArray[np.int8], n: int, r: int, c: int) -> NDArray[np.int8]:
+    def crop(self, values: NDArray[Number], n: int, r: int, c: int) -> NDArray[Number]:
         """The window at position (r, c) of S, which may lie partly outside: (channels, h, w)."""
         h, w = self.layer.feature_size
         height, width = self.size
-        out = np.zeros((self.layer.n_channels, h, w), np.int8)
+        out = np.zeros((self.layer.n_channels, h, w), values.dtype)
         top, left = max(0, -r), max(0, -c)
         bottom, right = min(h, height - r), min(w, width - c)
         if bottom > top and right > left:
-            out[:, top:bottom, left:right] = values[n, :, r + top : r + bottom, c + left : c + right]
+            inside = values[n, :, r + top : r + bottom, c + left : c + right]
+            out[:, top:bottom, left:right] = inside
         return out

@@ -17,6 +17,7 @@ from hcnet.solutions.canvas import Canvas
 IntArray = NDArray[np.int64]
 NOWHERE: IntArray = np.empty((0, 4), np.int64)
 
+
 @dataclass(frozen=True, eq=False)
 class Feature:
     """One feature with what is worth remembering about it."""

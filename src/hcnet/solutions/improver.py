@@ -21,12 +21,14 @@ from hcnet.solutions.explanation import (
 
 # While a proposal is worked out, errors must stay affordable, or nothing could ever change.
 LEAST_NOISE = 0.01
+# More features than anything learns.
+UNLIMITED = 10**9
 
 
 class Improver:
     """Works proposals out: placements given features, features given placements, in turn."""
 
-    def __init__(self, canvas: Canvas, priors: Priors, max_features: int) -> None:
+    def __init__(self, canvas: Canvas, priors: Priors, max_features: int = UNLIMITED) -> None:
         self.canvas = canvas
         self.priors = priors
         self.max_features = max_features
@@ -37,7 +39,7 @@ class Improver:
         self._sign = canvas.sign.reshape(-1)
 
     def feature(self, weights: NDArray[np.generic]) -> Feature:
-        """A feature with its window centred on its pixels."""
+        """A feature with these weights (channels, height, width), on this canvas."""
         return Feature(self.canvas, np.ascontiguousarray(weights, dtype=np.bool_), self.ratio)
 
     def evaluate(
@@ -126,9 +128,7 @@ class Improver:
         positions, owners, bounds = positions[rank], owners[rank], bounds[rank]
         model = offsets, starts, geometry, k1, k0, cost
         cover = kernels.make_cover(placements, offsets, starts, geometry, self._sign.size)
-        added = kernels.place_greedily(
-            self._sign, cover, positions, owners, bucket, scale, *model
-        )
+        added = kernels.place_greedily(self._sign, cover, positions, owners, bucket, scale, *model)
         placements = np.concatenate([placements, added])
         tiles = kernels.tile_candidates(positions, geometry)
         for _ in range(exchanges):
@@ -152,9 +152,8 @@ class Improver:
 
         The weights of feature `frozen` stay as they are.
         """
-        fitted, touched = self._fit(features, placements, estimate(start, self.priors, LEAST_NOISE))
-        if frozen is not None:
-            fitted[frozen] = features[frozen]
+        priors = estimate(start, self.priors, LEAST_NOISE)
+        fitted, touched = self._fit(features, placements, priors, frozen)
         return fitted if touched else None
 
     def _fit_weights(
@@ -163,7 +162,11 @@ class Improver:
         return self.evaluate(self._fit(features, placements, priors)[0], placements)
 
     def _fit(
-        self, features: Sequence[Feature], placements: IntArray, priors: Priors
+        self,
+        features: Sequence[Feature],
+        placements: IntArray,
+        priors: Priors,
+        frozen: int | None = None,
     ) -> tuple[list[Feature], bool]:
         if not features:
             return [], False
@@ -176,7 +179,8 @@ class Improver:
             self._sign,
             cover,
             W,
-            placements,
+            # A feature without placements keeps its weights; what it covers still counts.
+            placements[placements[:, 1] != frozen] if frozen is not None else placements,
             self.canvas.geometry,
             self.canvas.size[0],
             priors.noise.k1,

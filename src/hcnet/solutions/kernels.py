@@ -85,7 +85,8 @@ def _change(cover: Any, base: int, offsets: Any, a: int, b: int, by: int) -> Non
 def rank_candidates(bounds: Any, cost: float) -> Any:
     """Candidates worth more than `cost`, the most gainful first; and the bucket of each.
 
-    Sorting by counting: buckets are finer than the gain of half a pixel.
+    Sorting by counting: buckets are finer than the gain of half a pixel as long as no feature
+    has more than BUCKETS / 2 pixels on.
     """
     top = cost
     for z in range(bounds.size):
@@ -152,8 +153,10 @@ def place_greedily(
     """Add the most gainful placement, again and again, while it gains more than it costs.
 
     Lazy: a candidate's gain is looked at only when it comes to the front of the queue, and
-    falls back if other placements have covered its pixels since.  Covering pixels lowers
-    gains (or leaves them), so a candidate still at the front is the best there is.
+    falls back if other placements have covered its on pixels since.  Covering on pixels lowers
+    gains, so a candidate still at the front is the best there is, to within a bucket.  (Where
+    a placement covers off pixels, the gains of others there rise: those it may pass over;
+    `exchange` looks at them again.)
     Candidates come ranked; they join the queue in a few tiers, and at each tier those whose
     window holds too few uncovered pixels by then are left out.
     """
@@ -249,7 +252,8 @@ def exchange(
 ) -> Any:
     """Take out one placement at a time and put the best candidate near it in its place.
 
-    Returns which placements are left and how many changed; `placements` changes in place.
+    Returns which placements are left and how many changed; `placements` and `cover` change in
+    place.
     """
     image, width, hs, ws, h, w, _ = geometry
     order, begin, rows, cols = tiles
@@ -292,9 +296,7 @@ def exchange(
             continue
         if bf != f0 or br != r0 or bc != c0:
             changed += 1
-        _change(
-            cover, i * image + br * width + bc, offsets, starts[bf], starts[bf + 1], 1
-        )
+        _change(cover, i * image + br * width + bc, offsets, starts[bf], starts[bf + 1], 1)
         placements[z, 1] = bf
         placements[z, 2] = br
         placements[z, 3] = bc

@@ -1,0 +1,145 @@
+"""What all benchmarks share: options, rows, machine facts, tables, JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import scipy
+import sklearn
+
+import hcnet
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Benchmark:
+    """A named benchmark: columns to show, and where the rows go."""
+
+    name: str
+    description: str
+    json_path: Path | None = None
+    rows: list[Row] = field(default_factory=list)
+    report: str = ""
+
+    def add(self, **row: Any) -> Row:
+        """Store a row with the facts that make it comparable later."""
+        self.rows.append(row)
+        if self.json_path is not None:
+            with self.json_path.open("a") as file:
+                file.write(json.dumps({"benchmark": self.name, **row, **facts()}) + "\n")
+        return row
+
+
+def start(
+    name: str, description: str, arguments: Sequence[str] | None = None
+) -> tuple[Benchmark, argparse.Namespace]:
+    """Parse the options that every benchmark has."""
+    parser = argparse.ArgumentParser(prog=f"make bench NAME={name} ARGS=…", description=description)
+    parser.add_argument("--quick", action="store_true", help="a small version, under a minute")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="one object per row")
+    parser.add_argument("--seeds", type=int, help="number of seeds")
+    parser.add_argument("--first-seed", type=int, default=5000)
+    parser.add_argument("--only", help="comma-separated part of the benchmark")
+    options = parser.parse_args(arguments)
+    if options.json is not None:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text("")
+    print(f"{name}: {description}\n{machine_line()}\n", flush=True)
+    return Benchmark(name, description, options.json), options
+
+
+def facts() -> Row:
+    """Machine and versions."""
+    return {
+        "machine": {
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "threads": numba.get_num_threads(),
+            "system": platform.system(),
+        },
+        "versions": {
+            "hcnet": hcnet.__version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "scipy": scipy.__version__,
+            "numba": numba.__version__,
+            "scikit-learn": sklearn.__version__,
+        },
+    }
+
+
+def machine_line() -> str:
+    """One line about the machine, for people."""
+    return f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def measure(work: Callable[[], Any]) -> tuple[Any, float, float | None]:
+    """Result, seconds, and megabytes that the process grew by at its peak (Linux only)."""
+    before = _reset_peak()
+    began = time.perf_counter()
+    result = work()
+    seconds = time.perf_counter() - began
+    peak = _status("VmHWM")
+    grown = None if before is None or peak is None else max(peak - before, 0) / 1024
+    return result, seconds, grown
+
+
+def _reset_peak() -> int | None:
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return None
+    return _status("VmRSS")
+
+
+def _status(name: str) -> int | None:
+    path = Path("/proc/self/status")
+    if not path.exists():
+        return None
+    for line in path.read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1])
+    return None
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], file: Any = None) -> str:
+    """Print an aligned table that is also Markdown; return it."""
+    cells = [list(header), *[[str(cell) for cell in row] for row in rows]]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
+    lines = [
+        "| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
+        for row in cells
+    ]
+    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    text = "\n".join(lines)
+    print(text, file=file or sys.stdout, flush=True)
+    return text
+
+
+def spread(values: Sequence[float], digits: int = 3) -> str:
+    """Mean and range."""
+    v = np.asarray(values, float)
+    if len(v) == 0:
+        return "–"
+    return f"{v.mean():.{digits}f} ({v.min():.{digits}f}–{v.max():.{digits}f})"

@@ -1,0 +1,102 @@
+"""The demonstration: learn the letters of one noisy picture, and show what was found."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from hcnet import plotting
+from hcnet.datasets import PartsData, letters
+from hcnet.engine.driver import Status
+from hcnet.estimators.feature_learner import FeatureLearner
+from hcnet.images import BoolArray
+from hcnet.metrics import matched_iou, true_compression
+
+NOISE = 0.03
+# A little larger than the largest letter (9×11), whose size one would not know.
+FEATURE_SIZE = (12, 12)
+
+
+def run_demo(folder: Path, seed: int) -> str:
+    """Learn, write the pictures and the model into `folder`, and return a table of results."""
+    _prepare(folder)
+    data = letters(noise=NOISE, random_state=seed)
+    began = time.perf_counter()
+    learner = FeatureLearner(feature_size=FEATURE_SIZE, random_state=seed, verbose=True)
+    learner.fit(data.images)
+    seconds = time.perf_counter() - began
+    if learner.status_ == Status.INTERRUPTED.value:
+        # Learning ends well on Ctrl-C, with what it has; whoever pressed it wants to leave.
+        raise KeyboardInterrupt
+    reconstruction = learner.denoise(data.images)
+    written = _write(folder, data, learner, reconstruction)
+    rows = [
+        *_results(data, learner, reconstruction),
+        ("Time", f"{seconds:.1f} s", "to learn; the first run also compiles"),
+    ]
+    return f"\n{_table(rows)}\n\nWritten to {folder}: {', '.join(written)}"
+
+
+def _prepare(folder: Path) -> None:
+    """Make the folder and see that files can be written there, before the work and not after."""
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "it is a file, not a folder", str(folder))
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:  # names the temporary file, which nobody knows
+        raise OSError(error.errno, error.strerror, str(folder)) from None
+
+
+def _results(
+    data: PartsData, learner: FeatureLearner, reconstruction: BoolArray
+) -> list[tuple[str, str, str]]:
+    exact = int((matched_iou(learner.features_, data.features) == 1).sum())
+    explained = int((reconstruction == data.images).sum())
+    wrong = int((reconstruction != data.clean).sum())
+    pixels = data.images.size
+    target = true_compression(data, FEATURE_SIZE)
+    return [
+        ("Parts found", f"{exact} of {len(data.features)}", "every pixel right (IoU 1)"),
+        (
+            "Pixels explained",
+            f"{explained / pixels:.2%}",
+            f"{explained:,} of {pixels:,} equal the reconstruction",
+        ),
+        ("Wrong pixels", f"{wrong:,}", "reconstruction against the picture without noise"),
+        (
+            "Compression",
+            f"{learner.compression_ratio_:.2%}",
+            f"{target:.2%} with the true parts at their true places",
+        ),
+    ]
+
+
+def _table(rows: list[tuple[str, str, str]]) -> str:
+    first, second = (max(len(row[k]) for row in rows) for k in range(2))
+    lines = (f"{name:<{first}}  {value:>{second}}  {note}" for name, value, note in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _write(
+    folder: Path, data: PartsData, learner: FeatureLearner, reconstruction: BoolArray
+) -> list[str]:
+    image, clean = data.images[0], reconstruction[0]
+    parts, placed = learner.features_, learner.placements_
+    counts = np.bincount(placed[:, 1], minlength=len(parts))
+    pictures = {
+        "image.png": plotting.show_image(image),
+        "parts.png": plotting.show_features(parts, counts),
+        "placements.png": plotting.show_placements(image, placed, parts),
+        "reconstruction.png": plotting.show_image(clean),
+        "overview.png": plotting.show_comparison(image, placed, parts, clean),
+    }
+    for name, picture in pictures.items():
+        picture.save(folder / name)
+    learner.save(folder / "letters.hcn", overwrite=True)
+    return [*pictures, "letters.hcn"]

@@ -1,0 +1,219 @@
+"""The one loop: why it stops, what it keeps, and what Ctrl-C does to it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import hcnet
+from hcnet.engine.driver import Limits, Measurement, Status, interruptible, run
+
+
+@pytest.fixture(autouse=True)
+def usual_ctrl_c():
+    """Ctrl-C raises, even if whoever started the tests had it ignored."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+class Script:
+    """A process that plays back joint log-probabilities; its state is the step number."""
+
+    def __init__(self, values, changed=None, change=None, seconds=0.0, on_step=None):
+        self.values = list(values)
+        self.changed = changed or [1] * len(self.values)
+        self.change = change or [None] * len(self.values)
+        self.seconds = seconds
+        self.on_step = on_step
+        self.at = 0
+
+    def step(self):
+        time.sleep(self.seconds)
+        if self.on_step is not None:
+            self.on_step(self.at + 1)
+        if self.at + 1 >= len(self.values):
+            return False
+        self.at += 1
+        return True
+
+    def measure(self):
+        return Measurement(self.values[self.at], self.changed[self.at], self.change[self.at])
+
+    def state(self):
+        return self.at
+
+
+def test_a_process_that_has_nothing_left_to_do_is_finished():
+    outcome = run(Script([0.0, 1.0, 2.0]), Limits())
+    assert (outcome.status, outcome.best, outcome.n_iter) == (Status.FINISHED, 2, 3)
+    assert outcome.status.converged
+    assert not outcome.status.cut_short
+
+
+def test_a_fixed_point_is_converged():
+    script = Script([0.0] * 5, changed=[9, 5, 0, 0, 0], change=[9.0, 0.0, 1.0, 1e-4, 0.0])
+    outcome = run(script, Limits())
+    # Step 1 changed weights, step 2 moved beliefs; step 3 did neither.
+    assert (outcome.status, outcome.n_iter) == (Status.CONVERGED, 3)
+
+
+def test_a_process_without_beliefs_never_counts_as_converged():
+    outcome = run(Script([0.0] * 6, changed=[0] * 6), Limits(max_iter=5))
+    assert outcome.status is Status.ITERATION_LIMIT
+
+
+def test_patience_counts_steps_since_the_best_state():
+    outcome = run(Script([0.0, 1.0, 2.0, 1.0, 2.0, 1.5, 9.0]), Limits(patience=3))
+    assert (outcome.status, outcome.best, outcome.n_iter) == (Status.STALLED, 2, 5)
+
+
+def test_the_iteration_limit_is_exact():
+    outcome = run(Script(range(10)), Limits(max_iter=4))
+    assert (outcome.status, outcome.n_iter, outcome.best) == (Status.ITERATION_LIMIT, 4, 4)
+    assert not outcome.status.converged
+    nothing = run(Script(range(10)), Limits(max_iter=0))
+    assert (nothing.n_iter, nothing.best, nothing.history) == (0, 0, [])
+
+
+def test_the_time_limit_stops_after_the_step():
+    outcome = run(Script([0.0] * 1000, seconds=0.01), Limits(max_seconds=0.05))
+    assert outcome.status is Status.TIME_LIMIT
+    assert outcome.status.cut_short
+    assert 0.05 <= outcome.seconds < 1.0
+
+
+def test_the_best_state_is_kept_though_later_ones_are_worse():
+    outcome = run(Script([-5.0, -1.0, -9.0, -3.0]), Limits())
+    assert (outcome.best, outcome.log_joint) == (1, -1.0)
+    worse = run(Script([-1.0, -5.0, -9.0]), Limits())
+    assert (worse.best, worse.log_joint) == (0, -1.0)
+
+
+def test_history_and_report_tell_every_step():
+    told = []
+    script = Script([0.0, 1.0, 0.5], changed=[0, 7, 3], change=[None, 2.0, 1.0])
+    outcome = run(script, Limits(max_iter=2), lambda i, m, s: told.append((i, m.log_joint)))
+    assert told == [(1, 1.0), (2, 0.5)]
+    facts = [(r.iteration, r.log_joint, r.changed_weights, r.belief_change) for r in outcome.history]
+    assert facts == [(1, 1.0, 7, 2.0), (2, 0.5, 3, 1.0)]
+    assert outcome.history[0].seconds <= outcome.history[1].seconds <= outcome.seconds
+
+
+def test_every_status_is_a_sentence():
+    for status in Status:
+        assert re.fullmatch(r"[A-Z].*\.", status.value)
+
+
+def interrupt(step, at=2):
+    if step == at:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_ends_the_run_with_the_best_state():
+    outcome = run(Script([0.0, 5.0, 4.0, 9.0], on_step=interrupt), Limits())
+    assert (outcome.status, outcome.best, outcome.n_iter) == (Status.INTERRUPTED, 1, 2)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_ctrl_c_raises():
+    def twice(step):
+        interrupt(step)
+        interrupt(step)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Script([0.0, 1.0, 2.0, 3.0], on_step=twice), Limits())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_between_two_runs_stops_the_next_one():
+    with interruptible():
+        os.kill(os.getpid(), signal.SIGINT)
+        outcome = run(Script(range(9)), Limits())
+    assert (outcome.status, outcome.n_iter) == (Status.INTERRUPTED, 1)
+
+
+def test_somebody_elses_ctrl_c_handler_is_left_alone():
+    pressed = []
+    previous = signal.signal(signal.SIGINT, lambda *_: pressed.append(1))
+    try:
+        outcome = run(Script(range(5), on_step=interrupt), Limits())
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert (outcome.status, pressed) == (Status.FINISHED, [1])
+
+
+def test_a_run_inside_a_thread_works():
+    outcomes = []
+    thread = threading.Thread(target=lambda: outcomes.append(run(Script([0.0, 3.0]), Limits())))
+    thread.start()
+    thread.join()
+    assert (outcomes[0].status, outcomes[0].best) == (Status.FINISHED, 1)
+
+
+FIT = """
+import signal
+import hcnet.estimators.feature_learner as estimator
+from hcnet import FeatureLearner
+from hcnet.datasets import two_bars
+
+# A shell may have started us with Ctrl-C ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+class Ready:
+    stage = close = lambda self, *_: None
+
+    def step(self, measurement, total=None):
+        print("step", flush=True)
+
+estimator.Silence = Ready
+image = two_bars(random_state=0).images
+learner = FeatureLearner(feature_size=15, n_init=10**6, random_state=0).fit(image)
+print(learner.status_)
+print(len(learner.features_) > 0, learner.compression_ratio_ < 1)
+"""
+
+
+def start_fit():
+    source = os.path.dirname(os.path.dirname(hcnet.__file__))  # noqa: PTH120
+    return subprocess.Popen(
+        [sys.executable, "-c", FIT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": source},
+    )
+
+
+def wait_for_steps(process, n):
+    for _ in range(n):
+        assert process.stdout.readline() == "step\n", process.stderr.read()
+
+
+def test_ctrl_c_in_a_fit_returns_the_best_state_so_far():
+    with start_fit() as process:
+        wait_for_steps(process, 40)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    status, facts = [line for line in out.splitlines() if line != "step"]
+    assert status == Status.INTERRUPTED.value
+    assert facts == "True True"
+
+
+def test_two_ctrl_c_in_a_fit_raise_keyboard_interrupt():
+    with start_fit() as process:
+        wait_for_steps(process, 5)
+        # Signals that arrive together count once: press until it ends.
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.002)
+        err = process.stderr.read()
+    assert process.returncode != 0
+    assert err.rstrip().endswith("KeyboardInterrupt")

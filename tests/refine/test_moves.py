@@ -1,0 +1,293 @@
+"""Every move undoes the defect that it is for, on an example made for it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from hcnet.engine.driver import Limits, Outcome, Status, run
+from hcnet.images import Images
+from hcnet.layers import FeatureLayer
+from hcnet.learning import learn as learning
+from hcnet.learning.options import LearningOptions
+from hcnet.metrics import matched_iou
+from hcnet.objective import Priors
+from hcnet.refine import moves, search
+from hcnet.refine.placing import place_by_messages
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.explanation import NOWHERE
+from hcnet.solutions.improver import Improver
+
+WINDOW = (7, 7)
+
+
+def part(*lines):
+    """A part in the top left corner of its window."""
+    drawn = np.array([[mark == "#" for mark in line] for line in lines])
+    weights = np.zeros((1, *WINDOW), bool)
+    weights[0, : drawn.shape[0], : drawn.shape[1]] = drawn
+    return weights
+
+
+RING = part("#####", "#...#", "#...#", "#...#", "#####")
+CROSS = part("#...#", ".#.#.", "..#..", ".#.#.", "#...#")
+HOOK = part("##...", "#....", "#....", "#..##", "#####")
+GRID = [(r, c) for r in range(1, 46, 9) for c in range(1, 46, 9)]  # 25 places that do not touch
+
+
+def draw(*placed):
+    """An image of 48×48 and an improver for it; `placed` are pairs of a part and its corners."""
+    image = np.zeros((1, 1, 54, 54), bool)
+    for weights, corners in placed:
+        for r, c in corners:
+            image[0, :, r : r + WINDOW[0], c : c + WINDOW[1]] |= weights
+    image = image[:, :, :48, :48]
+    layer = FeatureLayer(0, 1, WINDOW, (48, 48), "full")
+    return Improver(Canvas(layer, Images(image, np.ones_like(image))), Priors())
+
+
+def explain(improver, *placed):
+    """The explanation by these features at these corners."""
+    oh, ow = improver.canvas.layer.overhang
+    rows = [
+        (0, f, r + oh, c + ow) for f, (_, corners) in enumerate(placed) for r, c in corners
+    ]
+    return improver.evaluate(
+        [improver.feature(weights) for weights, _ in placed], np.array(rows, np.int64).reshape(-1, 4)
+    )
+
+
+def attempts(move, now, improver, seed=0):
+    """All proposals of a move, worked out."""
+    rng = np.random.default_rng(seed)
+    return [
+        improver.improve(proposal.features, proposal.placements, now.counts, rng, proposal.rounds)
+        for proposal in move(now, improver, rng)
+    ]
+
+
+def assert_undone(move, now, improver, *parts, seeds=1):
+    """Some proposal is better than `now`, and its features are exactly the parts."""
+    found = [x for seed in range(seeds) for x in attempts(move, now, improver, seed)]
+    assert found
+    best = min(found, key=lambda explanation: explanation.bits)
+    assert best.bits < now.bits - 1
+    assert len(best.features) == len(parts)
+    assert matched_iou(best.weights(), np.stack(parts)).min() == 1
+    assert best.counts.errors == 0
+
+
+def test_merge_joins_a_part_that_was_split():
+    left, right = RING.copy(), RING.copy()
+    left[:, :, 3:] = False
+    right[:, :, :3] = False
+    improver = draw((RING, GRID))
+    now = explain(improver, (left, GRID), (right, GRID))
+    assert now.counts.errors == 0
+    assert_undone(moves.merge, now, improver, RING)
+
+
+def test_merge_joins_a_part_with_its_own_copy():
+    bar = part("#####", ".....")
+    pair = part("#####", ".....", ".....", ".....", "#####")
+    improver = draw((pair, GRID))
+    now = explain(improver, (bar, GRID + [(r + 4, c) for r, c in GRID]))
+    assert now.counts.errors == 0
+    assert_undone(moves.merge, now, improver, pair)
+
+
+def test_divide_parts_two_parts_that_share_a_feature():
+    improver = draw((RING, GRID[:13]), (HOOK, GRID[13:]))
+    shared = RING & HOOK
+    now = explain(improver, (shared, GRID))
+    assert_undone(moves.divide, now, improver, RING, HOOK)
+
+
+def test_birth_finds_a_part_that_is_missing():
+    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
+    now = explain(improver, (RING, GRID[:13]))
+    assert_undone(moves.birth, now, improver, RING, CROSS, seeds=5)
+
+
+def test_birth_starts_from_nothing():
+    improver = draw((CROSS, GRID))
+    assert_undone(moves.birth, explain(improver), improver, CROSS, seeds=5)
+
+
+def test_split_gives_a_misplaced_feature_away():
+    improver = draw((RING, GRID[:20]), (CROSS, GRID[20:]))
+    now = explain(improver, (RING, GRID))
+    assert_undone(moves.split, now, improver, RING, CROSS, seeds=5)
+
+
+def test_subtract_takes_a_contained_part_out():
+    bar = part(".......", ".......", ".......", ".......", ".......", ".......", "#######")
+    both = CROSS | bar
+    improver = draw((both, GRID[:9]), (bar, GRID[9:17]), (CROSS, GRID[17:]))
+    now = explain(improver, (both, GRID[:9] + GRID[17:]), (bar, GRID[9:17]))
+    assert_undone(moves.subtract, now, improver, CROSS, bar, seeds=3)
+
+
+def test_shift_lets_a_part_grow_over_the_edge_of_its_window():
+    wide = np.ones((1, 7, 7), bool)
+    wide[:, 2:5, 2:5] = False
+    short = np.roll(wide, 1, axis=2)
+    short[:, :, 0] = False  # its last column is cut, and the window has no room on that side
+    corners = [(r, c) for r in range(1, 40, 9) for c in range(1, 40, 9)]
+    improver = draw((wide, corners))
+    now = explain(improver, (short, [(r, c - 1) for r, c in corners]))
+    assert 0 < now.counts.errors == 7 * len(corners)
+    assert_undone(moves.shift, now, improver, wide)
+
+
+def test_crop_finds_a_part_among_others():
+    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
+    now = explain(improver, (RING, GRID[:13]))
+    assert_undone(moves.crop, now, improver, RING, CROSS, seeds=30)
+
+
+@pytest.mark.parametrize("absorb", [False, True])
+def test_delete_removes_a_useless_feature(absorb):
+    improver = draw((RING, GRID))
+    corner = part("##", "#.")
+    lacking = RING & ~corner
+    now = explain(improver, (lacking, GRID), (corner, GRID))
+    assert now.counts.errors == 0
+
+    def move(now, improver, rng):
+        return moves.delete(now, improver, 1, absorb)
+
+    assert_undone(move, now, improver, RING)
+
+
+def test_delete_of_a_feature_that_is_gone_proposes_nothing():
+    improver = draw((RING, GRID))
+    now = explain(improver, (RING, GRID))
+    assert list(moves.delete(now, improver, 1, absorb=False)) == []
+    assert list(moves.delete(now, improver, 0, absorb=True)) == []
+
+
+def test_scratch_and_messages_place_features_anew():
+    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
+    now = explain(improver, (RING, GRID[:1]), (CROSS, GRID[13:14]))
+    assert_undone(moves.scratch, now, improver, RING, CROSS)
+    assert_undone(place_by_messages, now, improver, RING, CROSS)
+
+
+def loose(extra):
+    """A ring and a bar side by side; the pixel `extra` counts to the ring, though apart from it."""
+    ring = part("###....", "#.#....", "###....")
+    bar = part("....###")
+    pixel = np.zeros_like(ring)
+    pixel[0][extra] = True
+    improver = draw((ring | bar | pixel, GRID))
+    now = explain(improver, (ring | pixel, GRID), (bar, GRID))
+    assert now.counts.errors == 0
+    return improver, now, ring, bar, pixel
+
+
+def test_tidy_gives_a_loose_pixel_to_the_part_beside_it():
+    improver, now, ring, bar, pixel = loose((1, 6))
+    rng = np.random.default_rng(0)
+    found = [
+        improver.evaluate(proposal.features, proposal.placements)
+        for proposal in moves.tidy(now, improver, rng)
+    ]
+    tidied = min(found, key=moves.count_pieces)
+    assert tidied.bits == pytest.approx(now.bits)
+    assert (moves.count_pieces(now), moves.count_pieces(tidied)) == (3, 2)
+    assert matched_iou(tidied.weights(), np.stack([ring, bar | pixel])).min() == 1
+
+
+def test_tidying_ends_where_a_pixel_belongs_to_nobody(monkeypatch):
+    """It could go to and fro between the two parts for ever."""
+    monkeypatch.setattr(search, "PATIENCE", 0)
+    improver, now, *_ = loose((5, 3))
+    outcome = run(search.Search(improver, now, np.random.default_rng(0)), Limits())
+    assert outcome.status is Status.FINISHED
+    assert outcome.best.bits <= now.bits
+
+
+def test_learning_returns_the_tidied_solution(monkeypatch):
+    """Tidying makes no code shorter, so a driver that waits for improvements misses it."""
+    monkeypatch.setattr(search, "PATIENCE", 0)
+    improver, now, ring, bar, pixel = loose((1, 6))
+    start = Outcome(now, -now.bits * math.log(2), Status.CONVERGED, 0, 0.0)
+    monkeypatch.setattr(learning, "_pass_messages", lambda *_, **__: start)
+    canvas = improver.canvas
+    learned = learning.learn(
+        canvas.images,
+        canvas.layer,
+        Priors(),
+        LearningOptions(n_init=1),
+        np.random.default_rng(0),
+    )
+    found = learned.explanation
+    assert found.bits <= now.bits + 1e-6
+    assert matched_iou(found.weights(), np.stack([ring, bar | pixel])).min() == 1
+
+
+def test_pieces_are_counted_over_all_channels():
+    layer = FeatureLayer(0, 3, (4, 4), (9, 9), "full")
+    blank = np.zeros((1, 3, 9, 9), bool)
+    improver = Improver(Canvas(layer, Images(blank, ~blank)), Priors())
+    weights = np.zeros((3, 4, 4), bool)
+    weights[0, 0, 0] = weights[2, 0, 1] = True  # channels have no order: these two touch
+    found = improver.evaluate([improver.feature(weights)], np.array([[0, 0, 4, 4]]))
+    assert moves.count_pieces(found) == 1
+
+
+EVERY_MOVE = {
+    "polish": moves.polish,
+    "scratch": moves.scratch,
+    "merge": moves.merge,
+    "birth": moves.birth,
+    "split": moves.split,
+    "divide": moves.divide,
+    "subtract": moves.subtract,
+    "crop": moves.crop,
+    "tidy": moves.tidy,
+    "shift": moves.shift,
+    "delete": lambda now, improver, rng: moves.delete(now, improver, 0, absorb=False),
+    "messages": place_by_messages,
+}
+
+
+@pytest.mark.parametrize("name", EVERY_MOVE)
+@pytest.mark.parametrize("border", ["full", "valid"])
+@pytest.mark.parametrize("kind", ["nothing learned", "blank", "all on", "window as the image"])
+def test_moves_survive_the_edges(name, border, kind):
+    rng = np.random.default_rng(0)
+    image = {"blank": np.zeros, "all on": np.ones}.get(kind, np.ones)((2, 1, 6, 5)) > 0
+    window = (6, 5) if kind == "window as the image" else (2, 3)
+    layer = FeatureLayer(0, 1, window, (6, 5), border)
+    improver = Improver(Canvas(layer, Images(image, np.ones_like(image))), Priors())
+    features = [] if kind == "nothing learned" else [improver.feature(np.ones((1, *window)))]
+    placements = np.array([[0, 0, 0, 0]]) if features else NOWHERE
+    now = improver.evaluate(features, placements)
+    for proposal in EVERY_MOVE[name](now, improver, rng):
+        found = improver.improve(proposal.features, proposal.placements, now.counts, rng)
+        again = improver.evaluate(found.features, found.placements)
+        assert again.bits == found.bits
+
+
+def test_the_search_finds_both_parts_from_nothing():
+    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
+    process = search.Search(improver, explain(improver), np.random.default_rng(0))
+    outcome = run(process, Limits())
+    assert outcome.status is Status.FINISHED
+    assert matched_iou(outcome.best.weights(), np.stack([RING, CROSS])).min() == 1
+    joints = [record.log_joint for record in outcome.history]
+    assert joints == sorted(joints)
+    assert sum(move.bits_saved for move in process.statistics.values()) == pytest.approx(
+        explain(improver).bits - outcome.best.bits
+    )
+
+
+def test_the_search_keeps_to_the_most_features():
+    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
+    limited = Improver(improver.canvas, Priors(), max_features=1)
+    outcome = run(
+        search.Search(limited, explain(improver), np.random.default_rng(0)), Limits()
+    )
+    assert len(outcome.best.features) == 1

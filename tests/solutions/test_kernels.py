@@ -1,0 +1,340 @@
+"""The compiled loops of the refinement against slow ones written from their definition."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from hcnet.images import Images
+from hcnet.layers import FeatureLayer
+from hcnet.objective import Counts, Priors, estimate
+from hcnet.solutions import kernels
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.explanation import NOWHERE, concatenate_offsets
+from hcnet.solutions.improver import Improver
+
+# images, channels, image size, window, border, share of missing pixels
+SHAPES = {
+    "full": (2, 1, (7, 9), (3, 4), "full", 0.0),
+    "valid": (2, 1, (7, 9), (3, 4), "valid", 0.0),
+    "channels and missing pixels": (2, 3, (6, 7), (3, 2), "full", 0.3),
+    "valid channels and missing pixels": (2, 2, (6, 7), (2, 3), "valid", 0.3),
+    "one position": (3, 2, (4, 3), (4, 3), "valid", 0.2),
+    "matrix": (6, 5, (1, 1), (1, 1), "valid", 0.2),
+    "flat window": (2, 1, (5, 12), (1, 6), "full", 0.1),
+}
+K1, K0 = 2.5, 1.5
+EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES)
+SEEDS = pytest.mark.parametrize("seed", range(3))
+
+
+class Problem:
+    """Random images, features and distinct placements."""
+
+    def __init__(self, shape, seed, F=3, density=0.15):
+        n, channels, size, window, border, missing = SHAPES[shape]
+        self.rng = np.random.default_rng(seed)
+        pixels = self.rng.random((n, channels, *size)) < 0.4
+        observed = self.rng.random(pixels.shape) >= missing
+        self.canvas = Canvas(
+            FeatureLayer(F, channels, window, size, border), Images(pixels, observed)
+        )
+        self.improver = Improver(self.canvas, Priors())
+        self.W = self.rng.random((F, channels, *window)) < 0.6
+        self.W[:, 0, 0, 0] = True  # no feature is empty
+        self.features = [self.improver.feature(w) for w in self.W]
+        S = self.rng.random((n, F, *self.canvas.layer.placement_size)) < density
+        self.placements = self.rng.permutation(np.argwhere(S)).astype(np.int64)
+        self.sign = self.canvas.sign.reshape(-1)
+        self.geometry = self.canvas.geometry
+        self.offsets = concatenate_offsets(self.features)
+
+    def cover(self, placements, W=None):
+        """How many placements lie over each pixel, by adding windows."""
+        W = self.W if W is None else W
+        cover = np.zeros(self.canvas.sign.shape, int)
+        h, w = self.canvas.layer.feature_size
+        for n, f, r, c in placements:
+            cover[n, :, r : r + h, c : c + w] += W[f]
+        return cover
+
+    def gain(self, cover, n, f, r, c, k1=K1, k0=K0):
+        """What one more placement gains."""
+        h, w = self.canvas.layer.feature_size
+        below = self.canvas.sign[n, :, r : r + h, c : c + w]
+        bare = self.W[f] & (cover[n, :, r : r + h, c : c + w] == 0)
+        return k1 * np.sum(bare & (below > 0)) - k0 * np.sum(bare & (below < 0))
+
+    def value(self, placements, cost):
+        """All that placements gain, less what they cost."""
+        on = self.cover(placements) > 0
+        sign = self.canvas.sign
+        gained = K1 * np.sum(on & (sign > 0)) - K0 * np.sum(on & (sign < 0))
+        return gained - cost * len(placements)
+
+    def make_cover(self, placements):
+        return kernels.make_cover(placements, *self.offsets, self.geometry, self.sign.size)
+
+    def candidates(self):
+        """Positions, owners and bounds of all candidates."""
+        found = [feature.candidates for feature in self.features]
+        owners = np.repeat(np.arange(len(found)), [len(x[0]) for x in found])
+        positions, on, off = (np.concatenate([x[k] for x in found]) for k in range(3))
+        return positions, owners, K1 * on - K0 * off
+
+    def place(self, cost):
+        """Greedy placement from scratch: placements, cover, and the ranked candidates."""
+        positions, owners, bounds = self.candidates()
+        rank, bucket, scale = kernels.rank_candidates(bounds, cost)
+        ranked = positions[rank], owners[rank], bounds[rank]
+        cover = self.make_cover(NOWHERE)
+        placed = kernels.place_greedily(
+            self.sign, cover, *ranked[:2], bucket, scale, *self.offsets, self.geometry, K1, K0, cost
+        )
+        return placed, cover, ranked
+
+    def exchange(self, placements, cost):
+        _, _, (positions, owners, bounds) = self.place(cost)
+        tiles = kernels.tile_candidates(positions, self.geometry)
+        cover = self.make_cover(placements)
+        after = placements.copy()
+        keep, changed = kernels.exchange(
+            self.sign,
+            cover,
+            after,
+            self.rng.permutation(len(after)),
+            positions,
+            owners,
+            bounds,
+            tiles,
+            *self.offsets,
+            self.geometry,
+            K1,
+            K0,
+            cost,
+        )
+        return after[keep], changed, cover
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_make_cover_adds_up_windows(shape, seed):
+    p = Problem(shape, seed)
+    cover = p.make_cover(p.placements)
+    np.testing.assert_array_equal(cover.reshape(p.canvas.sign.shape), p.cover(p.placements))
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_tally_counts_observed_pixels_by_kind(shape, seed):
+    p = Problem(shape, seed)
+    on, sign = p.cover(p.placements) > 0, p.canvas.sign
+    wanted = [np.sum(on & (sign > 0)), np.sum(~on & (sign > 0))]
+    wanted += [np.sum(on & (sign < 0)), np.sum(~on & (sign < 0))]
+    assert list(kernels.tally(p.sign, p.make_cover(p.placements))) == wanted
+    assert sum(wanted) == p.canvas.images.n_observed
+
+
+@EVERY_SHAPE
+@SEEDS
+@pytest.mark.parametrize("ratio", [0.5, 1.0])
+def test_candidates_are_where_a_feature_fits(shape, seed, ratio):
+    p = Problem(shape, seed)
+    layer, sign = p.canvas.layer, p.canvas.sign
+    h, w = layer.feature_size
+    wanted = []
+    grid = itertools.product(range(len(sign)), *map(range, layer.placement_size))
+    for at, (n, r, c) in enumerate(grid):
+        below = sign[n, :, r : r + h, c : c + w][p.W[0]]
+        on, off = np.sum(below > 0), np.sum(below < 0)
+        if on > ratio * off:
+            wanted.append((at, on, off))
+    got = kernels.find_candidates(p.sign, p.features[0].offsets, p.geometry, ratio)
+    assert list(zip(*got, strict=True)) == wanted
+
+
+@SEEDS
+def test_candidates_are_ranked_by_gain(seed):
+    bounds = np.random.default_rng(seed).normal(5, 5, 500)
+    order, bucket, scale = kernels.rank_candidates(bounds, 2.0)
+    assert sorted(order) == list(np.flatnonzero(bounds > 2.0))
+    assert (np.diff(bucket) <= 0).all()
+    np.testing.assert_array_equal(bucket, ((bounds[order] - 2.0) * scale).astype(int))
+    assert bucket[0] == kernels.BUCKETS - 1
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_greedy_placement_is_what_it_says(shape, seed):
+    p = Problem(shape, seed)
+    cost = 1.1 * K1
+    placed, cover, _ = p.place(cost)
+    np.testing.assert_array_equal(cover, p.make_cover(placed))
+    assert len(np.unique(placed, axis=0)) == len(placed)
+    for k in range(len(placed)):  # every placement paid for itself when it was made
+        assert p.gain(p.cover(placed[:k]), *placed[k]) > cost
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_greedy_placement_takes_the_best_first(shape, seed):
+    """Without off pixels gains only fall, so the lazy queue is exact, to within a bucket."""
+    p = Problem(shape, seed)
+    p.sign[p.sign < 0] = 0
+    cost = 0.5 * K1
+    placed, _, (positions, owners, bounds) = p.place(cost)
+    assert len(placed)
+    width = (bounds.max() - cost) / (kernels.BUCKETS - 1)
+    hs, ws = p.canvas.layer.placement_size
+    everywhere = [
+        (z // (hs * ws), f, z // ws % hs, z % ws) for z, f in zip(positions, owners, strict=True)
+    ]
+    for k in range(len(placed) + 1):
+        cover = p.cover(placed[:k])
+        best = max(p.gain(cover, *where) for where in everywhere)
+        if k < len(placed):
+            assert p.gain(cover, *placed[k]) >= best - width - 1e-9
+        else:
+            assert best <= cost + 1e-6
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_exchange_never_loses(shape, seed):
+    p = Problem(shape, seed, density=0.05)
+    cost = 1.1 * K1
+    after, changed, cover = p.exchange(p.placements, cost)
+    np.testing.assert_array_equal(cover, p.make_cover(after))
+    assert p.value(after, cost) >= p.value(p.placements, cost) - 1e-9
+    same = len(after) == len(p.placements) and (after == p.placements).all()
+    assert same == (changed == 0)
+
+
+@pytest.mark.parametrize("shape", ["full", "channels and missing pixels", "flat window"])
+@pytest.mark.parametrize("seed", range(6))
+def test_exchange_puts_the_best_neighbour_in_place(shape, seed):
+    p = Problem(shape, seed)
+    cost = 0.6 * K1
+    h, w = p.canvas.layer.feature_size
+    start = p.placements[:1]
+    n, _, r0, c0 = start[0]
+    after, _, _ = p.exchange(start, cost)
+    positions, owners, bounds = p.candidates()
+    hs, ws = p.canvas.layer.placement_size
+    bare = p.cover(NOWHERE)
+    gains = [p.gain(bare, *start[0])]
+    for z, f, bound in zip(positions, owners, bounds, strict=True):
+        i, r, c = z // (hs * ws), z // ws % hs, z % ws
+        if i == n and abs(r - r0) < h and abs(c - c0) < w and bound > cost:
+            gains.append(p.gain(bare, i, f, r, c))
+    if max(gains) <= cost:
+        assert len(after) == 0
+    else:
+        assert p.gain(bare, *after[0]) == pytest.approx(max(gains))
+
+
+def slow_fit(p, W, placements, prior, sweeps):
+    """Every weight in turn, by trying both values and counting."""
+    W = W.astype(int)
+    sign = p.canvas.sign
+    for _, (f, a, i, j) in itertools.product(range(sweeps), np.ndindex(W.shape)):
+        mine = placements[placements[:, 1] == f]
+        if not len(mine):
+            continue
+        scores = []
+        for value in (0, 1):
+            W[f, a, i, j] = value
+            on = p.cover(placements, W) > 0
+            good = K1 * np.sum(on & (sign > 0)) - K0 * np.sum(on & (sign < 0))
+            scores.append(good + prior * value)
+        W[f, a, i, j] = scores[1] > scores[0] + 1e-9
+    return W
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_fitted_weights_are_the_better_ones(shape, seed):
+    p = Problem(shape, seed, F=2)
+    W = p.W.astype(np.int8)
+    cover = p.make_cover(p.placements)
+    touched = kernels.fit_weights(
+        p.sign, cover, W, p.placements, p.geometry, p.canvas.size[0], K1, K0, -0.7, 2
+    )
+    np.testing.assert_array_equal(W, slow_fit(p, p.W, p.placements, -0.7, 2))
+    np.testing.assert_array_equal(
+        cover.reshape(p.canvas.sign.shape), p.cover(p.placements, W.astype(bool))
+    )
+    np.testing.assert_array_equal(touched, (W != p.W).any(axis=(1, 2, 3)) | touched)
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_neighbours_are_counted_by_offset(shape, seed):
+    p = Problem(shape, seed, F=3)
+    placements = p.placements[np.lexsort(p.placements.T[[3, 2, 0]])]
+    h, w = p.canvas.layer.feature_size
+    times = {}
+    for (n, f, r, c), (m, g, y, x) in itertools.combinations(placements.tolist(), 2):
+        if n != m or abs(y - r) >= h or abs(x - c) >= w:
+            continue
+        key = (f, g, y - r, x - c) if f <= g else (g, f, r - y, c - x)
+        times[key] = times.get(key, 0) + 1
+    wanted = {key: value for key, value in times.items() if value > 1}
+    got = kernels.neighbours(placements, p.geometry, 3)
+    assert {tuple(row[:4]): row[4] for row in got.tolist()} == wanted
+    assert len(got) == len(wanted)
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_evaluation_counts_the_cost_of_what_it_keeps(shape, seed):
+    p = Problem(shape, seed)
+    unused = p.placements[p.placements[:, 1] != 1]
+    found = p.improver.evaluate(p.features, unused)
+    layer = p.canvas.layer
+    F = len(np.unique(unused[:, 1]))
+    np.testing.assert_array_equal(found.cover, p.make_cover(unused))
+    assert len(found.features) == F
+    assert found.counts.placed == len(unused)
+    assert found.counts.positions == F * layer.n_positions * p.canvas.n_images
+    assert found.counts.weights_on == sum(feature.weights.sum() for feature in found.features)
+    everything = p.improver.evaluate(p.features, unused, prune=False)
+    assert len(everything.features) == 3
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_improvement_is_never_worse_than_its_first_round(shape, seed):
+    p = Problem(shape, seed)
+    start = p.improver.evaluate(p.features, p.placements)
+    one, three = (
+        p.improver.improve(
+            start.features, start.placements, start.counts, np.random.default_rng(0), rounds
+        )
+        for rounds in (1, 3)
+    )
+    assert three.bits <= one.bits
+    for found in (one, three):
+        again = p.improver.evaluate(found.features, found.placements)
+        np.testing.assert_array_equal(again.cover, found.cover)
+        assert again.bits == found.bits
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_recentring_changes_no_pixel(shape, seed):
+    p = Problem(shape, seed)
+    W = np.zeros_like(p.W)
+    W[:, :, 0, :2] = True  # in a corner of the window
+    features = [p.improver.feature(w) for w in W]
+    before = p.improver.evaluate(features, p.placements, prune=False)
+    after = p.improver.evaluate(*p.improver.recentre(features, p.placements), prune=False)
+    observed = p.sign != 0
+    np.testing.assert_array_equal(before.cover[observed], after.cover[observed])
+
+
+def test_nothing_can_be_improved_from_nothing():
+    p = Problem("full", 0)
+    nothing = p.improver.improve([], NOWHERE, Counts(0, 0, 0, 0, 0, 9, 0, 9), p.rng)
+    assert nothing.features == ()
+    assert p.improver.place([], NOWHERE, estimate(nothing.counts, Priors()), p.rng) is NOWHERE

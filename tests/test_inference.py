@@ -1,0 +1,80 @@
+"""Known features: reconstruction is a binary convolution, codes are S."""
+
+import numpy as np
+import pytest
+from scipy.signal import convolve2d
+
+from hcnet.images import Images
+from hcnet.inference import (
+    codes,
+    explain,
+    layer_for,
+    placements_from_codes,
+    reconstruct,
+    score,
+)
+from hcnet.model import PartsModel
+from hcnet.objective import Priors
+
+PRIORS = Priors(p_S=0.01, p_W=0.4, p01=0.01, p10=0.01)
+
+
+def make(border, seed=0, n_features=3, channels=2, n=2, size=(9, 11), window=(3, 4)):
+    rng = np.random.default_rng(seed)
+    features = rng.random((n_features, channels, *window)) < 0.6
+    model = PartsModel(features, PRIORS, border, size)
+    blank = np.zeros((n, channels, *size), bool)
+    layer = layer_for(model, Images(blank, ~blank))
+    S = rng.random((n, n_features, *layer.placement_size)) < 0.05
+    return model, Images(blank, ~blank), layer, S
+
+
+@pytest.mark.parametrize("border", ["full", "valid"])
+@pytest.mark.parametrize("seed", range(4))
+def test_reconstruction_is_a_convolution_cut_at_one(border, seed):
+    model, images, layer, S = make(border, seed)
+    got = reconstruct(model, np.argwhere(S), images)
+    (oh, ow), (H, W) = layer.overhang, images.size
+    for n in range(len(S)):
+        for a in range(layer.n_channels):
+            total = sum(
+                convolve2d(S[n, f].astype(int), model.features[f, a].astype(int))
+                for f in range(layer.n_features)
+            )
+            np.testing.assert_array_equal(got[n, a], total[oh : oh + H, ow : ow + W] > 0)
+
+
+@pytest.mark.parametrize("border", ["full", "valid"])
+def test_codes_round_trip(border):
+    _, _, layer, S = make(border)
+    placements = np.argwhere(S)
+    table = codes(placements, layer, len(S))
+    assert table.shape == (len(S), layer.n_features * layer.n_positions)
+    np.testing.assert_array_equal(table.toarray().reshape(S.shape), S)
+    back = placements_from_codes(table, layer)
+    assert sorted(map(tuple, back)) == sorted(map(tuple, placements))
+
+
+def test_codes_of_nothing():
+    model, _, layer, _ = make("full", n_features=0)
+    table = codes(np.empty((0, 4), np.int64), layer, 2)
+    assert table.shape == (2, 0)
+    assert placements_from_codes(table, layer).shape == (0, 4)
+    assert model.features.shape[0] == 0
+
+
+@pytest.mark.parametrize("border", ["full", "valid"])
+@pytest.mark.parametrize("seed", range(3))
+def test_explanation_is_at_least_as_probable_as_the_truth(border, seed):
+    model, blank, layer, S = make(border, seed)
+    clean = reconstruct(model, np.argwhere(S), blank)
+    flip = np.random.default_rng(seed).random(clean.shape) < 0.01
+    images = Images(clean ^ flip, blank.observed)
+    found = explain(model, images, np.random.default_rng(0))
+    errors = np.count_nonzero(reconstruct(model, found.placements, images) != images.pixels)
+    assert errors == found.counts.errors
+    truth = -S.sum() * np.log(0.01) - (S.size - S.sum()) * np.log(0.99)
+    truth -= flip.sum() * np.log(0.01) + (flip.size - flip.sum()) * np.log(0.99)
+    on = model.features.sum()
+    truth -= on * np.log(0.4) + (model.features.size - on) * np.log(0.6)
+    assert score(found, PRIORS) >= -truth - 1e-6

@@ -1,0 +1,1 @@
+"""Benchmarks: what the paper and peers report, beside what hcnet reaches."""

@@ -77,9 +77,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
         mine = [r for r in bench.rows if r["data"] == name]
         found = [r["rank"] == r["rank_true"] for r in mine if r["mode"] == "automatic rank"]
         cells.append(f"{sum(found)}/{len(found)}" if found else "–")
-        cells.append(
-            f"{np.mean([r['seconds'] for r in mine if r['mode'] == 'refined']):.1f}"
-        )
+        cells.append(f"{np.mean([r['seconds'] for r in mine if r['mode'] == 'refined']):.1f}")
         rows.append(cells)
     bench.report = table(
         [

@@ -33,7 +33,9 @@ MODES = ("refined", "mpmp")
 CLEARLY = 0.01
 
 
-def paying(data: PartsData, size: tuple[int, int], learner: FeatureLearner) -> tuple[BoolArray, ...]:
+def paying(
+    data: PartsData, size: tuple[int, int], learner: FeatureLearner
+) -> tuple[BoolArray, ...]:
     """Which true parts pay for themselves at all, and which clearly.
 
     Judged in the shortest explanation known: the fit's, or that of a search started at the
@@ -81,8 +83,8 @@ def one(bench: Benchmark, name: str, mode: str, seed: int) -> None:
         iou_mean=float(iou.mean()),
         iou_paying_min=float(iou[pays].min(initial=1.0)),
         iou_clearly_paying_min=float(iou[clearly].min(initial=1.0)),
-        parts=int(len(learner.features_)),
-        parts_true=int(len(iou)),
+        parts=len(learner.features_),
+        parts_true=len(iou),
         parts_paying=int(pays.sum()),
         parts_clearly_paying=int(clearly.sum()),
         parts_exact=int((iou == 1).sum()),

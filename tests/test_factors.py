@@ -19,8 +19,8 @@ ENGINES = pytest.mark.parametrize("f", [factors, STRICT], ids=["python", "compil
 def max_marginal_difference(factor, incoming, target):
     """out(target) = max over states with target on minus max with target off, target's own
     incoming message left out.  Exact: weights are whole multiples of UNIT, so that huge
-    messages do not round small ones away, and infinities are counted, not added: a state is ranked by
-    (number of violated certainties, finite log-weight)."""
+    messages do not round small ones away, and infinities are counted, not added: a state is
+    ranked by (number of violated certainties, finite log-weight)."""
     best = {0: (-INF, -INF), 1: (-INF, -INF)}
     for state in itertools.product((0, 1), repeat=len(incoming)):
         weight = factor(state)
@@ -61,9 +61,7 @@ def contradictory(factor, incoming):
     """True if no state has all certainties satisfied: there the limit is not defined."""
     return not any(
         factor(state) > -INF
-        and all(
-            not math.isinf(m) or bit == (m > 0) for bit, m in zip(state, incoming, strict=True)
-        )
+        and all(not math.isinf(m) or bit == (m > 0) for bit, m in zip(state, incoming, strict=True))
         for state in itertools.product((0, 1), repeat=len(incoming))
     )
 

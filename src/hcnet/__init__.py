@@ -1,7 +1,29 @@
 """hcnet finds the parts that binary images are made of."""
 
-from hcnet.estimators.boolean_matrix import BooleanMatrixFactorization
-from hcnet.estimators.feature_learner import FeatureLearner
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hcnet.estimators.boolean_matrix import BooleanMatrixFactorization
+    from hcnet.estimators.feature_learner import FeatureLearner
 
 __version__ = "0.1.0"
 __all__ = ["BooleanMatrixFactorization", "FeatureLearner", "__version__"]
+
+# Loaded on first use: Numba takes a second to import, and `hcnet --version` needs none of it.
+_HOMES = {
+    "BooleanMatrixFactorization": "hcnet.estimators.boolean_matrix",
+    "FeatureLearner": "hcnet.estimators.feature_learner",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -92,12 +92,17 @@ class Layout:
         grid = kernel.reshape(kernel.shape[0], *self.kernel_size, self.layer.n_features)
         return np.moveaxis(grid, 3, 1)[:, :, ::-1, ::-1]
 
-    def memory(self, n_trees: int) -> int:
-        """Bytes that a run with this many trees needs, known before it starts."""
+    def memory(self, n_trees: int, lanes: int = 1) -> int:
+        """Bytes that a run with this many trees needs, known before it starts.
+
+        Where images work at the same time, each lane has a copy of the beliefs of W.
+        """
         edges = 2 * 4 * n_trees * self.leaves
         beliefs = 4 * 4 * (int(np.prod(self.field_shape)) + int(np.prod(self.kernel_shape)))
         trees = n_trees * (4 + 4 * 4 + 8)
-        return edges + beliefs + trees
+        weights = self.kernel_shape if self.kernel_is_weights else self.field_shape
+        copies = 4 * lanes * int(np.prod(weights)) if lanes > 1 else 0
+        return edges + beliefs + trees + copies
 
 
 @dataclass

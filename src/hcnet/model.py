@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import zipfile
 import zlib
 from dataclasses import asdict, dataclass, fields
@@ -59,9 +60,14 @@ class PartsModel:
             "feature_shape": list(self.features.shape),
             "priors": asdict(self.priors),
         }
-        part = path.with_name(path.name + ".part")
+        # A name of its own in the same folder: nothing of the user's is in the way of it.
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        part = Path(name)
         try:
-            with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            with (
+                os.fdopen(handle, "wb") as target,
+                zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive,
+            ):
                 archive.writestr("header.json", json.dumps(header, indent=1))
                 with archive.open("features.npy", "w") as file:
                     np.lib.format.write_array(file, np.packbits(self.features), allow_pickle=False)

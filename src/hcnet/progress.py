@@ -62,7 +62,5 @@ class Bar:
     def close(self) -> None:
         """Leave the finished bar on the screen."""
         if self._bar is not None:
-            self._bar.total = self._bar.n
-            self._bar.refresh()
             self._bar.close()
             self._bar = None

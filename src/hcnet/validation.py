@@ -41,11 +41,17 @@ def check_images(X: ArrayLike, mask: ArrayLike | None = None) -> ImageInput:
             "Sparse input is not supported, because images are arrays of pixels; pass a dense "
             "array, for example X.toarray() reshaped to (images, height, width)."
         )
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise ValueError(
+            "X must be one array, but its parts differ in size; pad or cut all images to the same "
+            "size, and mark what was padded in the mask."
+        ) from None
     if array.dtype == object or array.dtype.kind in "USmM":
         raise TypeError(
-            f"X must be an array of numbers or booleans, got dtype {array.dtype}; if it is a list "
-            f"of images, they must all have the same size."
+            f"X must be an array of numbers or booleans, got dtype {array.dtype}; convert it, for "
+            f"example with X.astype(bool)."
         )
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must hold only 0 and 1.")

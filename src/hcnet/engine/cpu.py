@@ -19,9 +19,9 @@ from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 from hcnet.messages import Messages
 
-_jit = nb.njit(fastmath=set(FAST_MATH), nogil=True, boundscheck=False)
-_kernel = nb.njit(fastmath=set(FAST_MATH), nogil=True, boundscheck=False, cache=True)
-_parallel = nb.njit(
+_jit: Any = nb.njit(fastmath=set(FAST_MATH), nogil=True, boundscheck=False)
+_kernel: Any = nb.njit(fastmath=set(FAST_MATH), nogil=True, boundscheck=False, cache=True)
+_parallel: Any = nb.njit(
     fastmath=set(FAST_MATH), nogil=True, boundscheck=False, cache=True, parallel=True
 )
 _factors = compile_factors(_jit, np.float32, minus_infinity=-HUGE, primitives=PRIMITIVES)
@@ -129,15 +129,11 @@ def _run_lane(
     for q in range(order.size):
         k = order[q]
         tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
-        _messages_out(
-            tree, k, evidence[k], shape, field, kernel, to_field, to_kernel, s, w, t
-        )
+        _messages_out(tree, k, evidence[k], shape, field, kernel, to_field, to_kernel, s, w, t)
         at, own_at = _field_at(tree, shape), np.uint64(k) * n
         for i in range(rows):
             _commit(field, at + i * row, to_field, own_at + i * run, s, i * run, run, damping)
-        _commit(
-            kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n, damping
-        )
+        _commit(kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n, damping)
 
 
 @_parallel
@@ -190,9 +186,7 @@ def _run_simultaneous(
         tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
         s, w = d_field[q], d_kernel[q]
         t = np.empty(n, np.float32)
-        _messages_out(
-            tree, k, evidence[k], shape, field, kernel, to_field, to_kernel, s, w, t
-        )
+        _messages_out(tree, k, evidence[k], shape, field, kernel, to_field, to_kernel, s, w, t)
         _hold(to_field, np.uint64(k) * n, s, np.uint64(0), n, damping)
         _hold(to_kernel, np.uint64(k) * n, w, np.uint64(0), n, damping)
 

@@ -30,9 +30,7 @@ from hcnet.validation import (
 )
 
 
-class BooleanMatrixFactorization(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Factors a 0/1 table with noise and unobserved entries; both factors are binary.
 
     Every row is the OR of some components.  This is the single-layer HCN whose images are one
@@ -76,6 +74,7 @@ class BooleanMatrixFactorization(  # type: ignore[misc]
         Joint log-probability of table, codes and components.
     n_iter_, history_, status_ : int, list, str
         Sweeps, what happened in each, and why learning stopped.
+
     """
 
     def __init__(

@@ -308,5 +308,6 @@ class FeatureLearner(TransformerMixin, BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []  # codes are int8, whatever the pixels were
         tags.non_deterministic = False
         return tags

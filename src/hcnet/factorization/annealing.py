@@ -29,9 +29,7 @@ REFRESH = 3
 class Annealing:
     """From random factors to a good state: one step is one sweep."""
 
-    def __init__(
-        self, table: Table, rank: int, fixed: Priors, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, table: Table, rank: int, fixed: Priors, rng: np.random.Generator) -> None:
         self._table = table
         self._fixed = fixed
         self._sampler = Sampler(table, rng)

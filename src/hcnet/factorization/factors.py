@@ -81,7 +81,7 @@ class Factors:
 
     def used(self) -> Factors:
         """Without components that nothing uses."""
-        return self.keep(self.S.any(axis=0) & self.W.any(axis=0))
+        return self.keep(np.asarray(self.S.any(axis=0) & self.W.any(axis=0)))
 
     def counts(self, table: Table) -> Counts:
         """All that the joint probability depends on."""
@@ -100,7 +100,7 @@ class Factors:
 
 
 def marginal_log_joint(factors: Factors, table: Table) -> float:
-    """log p(X, S, W) with the noise and every component's densities integrated out.
+    """Value of log p(X, S, W) with the noise and every component's densities integrated out.
 
     Uniform priors on all of them.  Other than the plug-in value it charges for parameters, so
     that it can be compared between numbers of components.

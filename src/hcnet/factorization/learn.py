@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +42,7 @@ class Factorized:
     history: list[Record]
 
 
-class Interrupted(Exception):
+class _CutShort(Exception):  # noqa: N818
     """A limit or a person stopped a run; what there is by then must do."""
 
 
@@ -70,10 +71,8 @@ class Factorizer:
 
     def by_messages(self, rank: int, options: PassingOptions, sweeps: int | None) -> Factorized:
         """The paper's algorithm alone."""
-        try:
+        with suppress(_CutShort):
             self._pass_messages(rank, options, sweeps or PASSING_SWEEPS, polish=False)
-        except Interrupted:
-            pass
         return self._result(self._best[1])
 
     def refined(self, rank: int | None, most: int, n_init: int | None) -> Factorized:
@@ -92,7 +91,7 @@ class Factorizer:
             )
             self._run("Averaging", process, process.total)
             factors = project(process.mean, [process.vote, start], self.sampler)
-        except Interrupted:
+        except _CutShort:
             factors = self._best[1]
         return self._result(factors if rank is not None else factors.used())
 
@@ -123,9 +122,7 @@ class Factorizer:
         self._consider(process.factors)
         return process.factors
 
-    def _pass_messages(
-        self, rank: int, options: PassingOptions, sweeps: int, polish: bool
-    ) -> None:
+    def _pass_messages(self, rank: int, options: PassingOptions, sweeps: int, polish: bool) -> None:
         rows, columns = self.table.shape
         values = self.table.values.reshape(rows, columns, 1, 1)
         images = Images(values, self.table.observed.reshape(rows, columns, 1, 1))
@@ -141,7 +138,7 @@ class Factorizer:
             settle(factors, self.sampler, self.fixed)
         self._consider(factors)
         if not outcome.status.converged and outcome.status is not Status.ITERATION_LIMIT:
-            raise Interrupted
+            raise _CutShort
 
     def _prune(self, factors: Factors) -> Factors:
         """Take components away while the joint probability rises; the others may absorb them."""
@@ -160,9 +157,7 @@ class Factorizer:
                     factors, best, again = fewer.used(), value, True
         return factors
 
-    def _run(
-        self, name: str, process: Process[Any], total: int, stop: bool = True
-    ) -> Outcome[Any]:
+    def _run(self, name: str, process: Process[Any], total: int, stop: bool = True) -> Outcome[Any]:
         self._progress.stage(name, total)
         left = None
         if self._max_seconds is not None:
@@ -178,7 +173,7 @@ class Factorizer:
             if stop:
                 if isinstance(outcome.best, Factors):
                     self._consider(outcome.best)
-                raise Interrupted
+                raise _CutShort
         return outcome
 
     def _consider(self, factors: Factors) -> None:

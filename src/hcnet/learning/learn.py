@@ -114,7 +114,7 @@ def _starts(
 
 def check_memory(layer: FeatureLayer, images: Images, options: LearningOptions) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
-    needed = memory_needed(layer, images) if options.sweeps > 0 else 0
+    needed = memory_needed(layer, images, options.passing) if options.sweeps > 0 else 0
     if options.max_memory is not None and needed > options.max_memory:
         ways = [
             f"n_features (now {layer.n_features})",

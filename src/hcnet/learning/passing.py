@@ -101,10 +101,10 @@ class MessagePassing:
         return self._improver.evaluate(features, np.argwhere(self._S).astype(np.int64))
 
 
-def memory_needed(layer: FeatureLayer, images: Images) -> int:
+def memory_needed(layer: FeatureLayer, images: Images, options: PassingOptions) -> int:
     """Bytes that message passing over these images takes at its peak."""
-    layout = Layout(layer, images.n_images)
-    return layout.memory(images.n_observed)
+    lanes = images.n_images if options.schedule.name == "per-image" else 1
+    return Layout(layer, images.n_images).memory(images.n_observed, lanes)
 
 
 def logit(p: float) -> float:

@@ -379,15 +379,17 @@ def tally(sign: Any, cover: Any) -> Any:
 
 
 @_jit
-def neighbours(placements: Any, geometry: Any, F: int) -> Any:
-    """How often two features stand at the same offset: rows (f, g, dr, dc, times), f <= g."""
+def _neighbour_pairs(placements: Any, geometry: Any, F: int) -> Any:
+    """One number for each pair of placements in reach: which features, at which offset.
+
+    Placements must be sorted by image and row.
+    """
     h, w = geometry[4], geometry[5]
-    side = (2 * h - 1) * (2 * w - 1)
-    times = np.zeros(F * F * side, np.int32)
     n = placements.shape[0]
+    pairs = np.empty(n, np.int64)
+    count = 0
     for x in range(n):
         i, f, r, c = placements[x]
-        # Placements are sorted by image and row: look ahead until out of reach.
         for y in range(x + 1, n):
             if placements[y, 0] != i or placements[y, 2] - r >= h:
                 break
@@ -396,22 +398,28 @@ def neighbours(placements: Any, geometry: Any, F: int) -> Any:
             dc = placements[y, 3] - c
             if abs(dc) >= w:
                 continue
-            if f <= g:
-                k = ((f * F + g) * (2 * h - 1) + dr + h - 1) * (2 * w - 1) + dc + w - 1
+            if f > g:  # each pair of features in one order only
+                first, second, dr, dc = g, f, -dr, -dc
             else:
-                k = ((g * F + f) * (2 * h - 1) - dr + h - 1) * (2 * w - 1) - dc + w - 1
-            times[k] += 1
-    found = np.empty((np.count_nonzero(times > 1), 5), np.int64)
-    z = 0
-    for k in range(times.size):
-        if times[k] > 1:
-            rest = k
-            found[z, 3] = rest % (2 * w - 1) - w + 1
-            rest //= 2 * w - 1
-            found[z, 2] = rest % (2 * h - 1) - h + 1
-            rest //= 2 * h - 1
-            found[z, 1] = rest % F
-            found[z, 0] = rest // F
-            found[z, 4] = times[k]
-            z += 1
-    return found
+                first, second = f, g
+            if count == pairs.size:
+                more = np.empty(2 * pairs.size, np.int64)
+                more[:count] = pairs[:count]
+                pairs = more
+            packed = ((first * F + second) * (2 * h - 1) + dr + h - 1) * (2 * w - 1)
+            pairs[count] = packed + dc + w - 1
+            count += 1
+    return pairs[:count]
+
+
+def neighbours(placements: Any, geometry: Any, F: int) -> Any:
+    """How often two features stand at the same offset: rows (f, g, dr, dc, times), f <= g.
+
+    Only offsets that occur at least twice; placements must be sorted by image and row.
+    """
+    h, w = geometry[4], geometry[5]
+    pairs, times = np.unique(_neighbour_pairs(placements, geometry, F), return_counts=True)
+    rest, dc = np.divmod(pairs[times > 1], 2 * w - 1)
+    rest, dr = np.divmod(rest, 2 * h - 1)
+    columns = [rest // F, rest % F, dr - h + 1, dc - w + 1, times[times > 1]]
+    return np.stack(columns, axis=1)

@@ -66,7 +66,7 @@ def test_codes_of_nothing():
 @pytest.mark.parametrize("border", ["full", "valid"])
 @pytest.mark.parametrize("seed", range(3))
 def test_explanation_is_at_least_as_probable_as_the_truth(border, seed):
-    model, blank, layer, S = make(border, seed)
+    model, blank, _, S = make(border, seed)
     clean = reconstruct(model, np.argwhere(S), blank)
     flip = np.random.default_rng(seed).random(clean.shape) < 0.01
     images = Images(clean ^ flip, blank.observed)

@@ -128,7 +128,7 @@ def test_a_flipped_byte_is_noticed(tmp_path):
 def test_a_newer_file_asks_for_an_update(tmp_path):
     path = make().save(tmp_path / "parts.hcn")
     change(path, version=99)
-    with pytest.raises(ValueError, match="newer hcnet .*update hcnet"):
+    with pytest.raises(ValueError, match=r"newer hcnet .*update hcnet"):
         PartsModel.load(path)
 
 

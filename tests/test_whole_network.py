@@ -82,7 +82,9 @@ def make(name, seed):
     W = rng.random((F, channels, *window)) < 0.6
     for k, f, r, c in np.argwhere(rng.random((n, F, *layer.placement_size)) < 0.3):
         pixels[k] |= placed(layer, W[f], r, c)
-    return layer, Images(pixels ^ (rng.random(pixels.shape) < 0.03), rng.random(pixels.shape) < 0.95)
+    return layer, Images(
+        pixels ^ (rng.random(pixels.shape) < 0.03), rng.random(pixels.shape) < 0.95
+    )
 
 
 @pytest.fixture(scope="module", params=NETWORKS)
@@ -90,7 +92,11 @@ def problems(request):
     """Problems with the best joint log-probability of 0, 1, … features."""
     made = [make(request.param, seed) for seed in SEEDS]
     return [
-        (layer, images, [exhaustive(layer.with_features(F), images) for F in range(layer.n_features + 1)])
+        (
+            layer,
+            images,
+            [exhaustive(layer.with_features(F), images) for F in range(layer.n_features + 1)],
+        )
         for layer, images in made
     ]
 

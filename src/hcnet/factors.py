@@ -89,6 +89,15 @@ def or_up(b: float, others: float, strongest_other: float) -> float:
     return smaller(b + others, larger(-strongest_other, ZERO))
 
 
+def or_message(b: float, t: float, total: float, cap: float, first: float, second: float) -> float:
+    """Message from OR to the top variable whose own message in is t.
+
+    ``total`` is the sum of `or_share` over all top variables, ``first`` and ``second`` are the
+    two largest messages in: the strongest other is the second for whoever is first.
+    """
+    return or_up(b, total - or_share(t, cap), second if t == first else first)
+
+
 def second_largest(t: Sequence[float], n: int, first: float) -> float:
     """Second-largest of t[:n], given the largest; the same number if two are tied."""
     ties = ZERO
@@ -110,9 +119,7 @@ def or_messages(b: float, t: MutableSequence[float], n: int) -> None:
         first = larger(first, t[j])
     second = second_largest(t, n, first)
     for j in range(n):
-        x = t[j]
-        rival = second if x == first else first
-        t[j] = or_up(b, total - or_share(x, cap), rival)
+        t[j] = or_message(b, t[j], total, cap, first, second)
 
 
 def or_down(t: Sequence[float], n: int) -> float:
@@ -158,18 +165,14 @@ def tree_messages(
         first = larger(first, x)
     second = second_largest(t, n, first)
     for j in range(n):
-        x = t[j]
-        rival = second if x == first else first
-        up = or_up(b, total - or_share(x, cap), rival)
+        up = or_message(b, t[j], total, cap, first, second)
         from_s = s[j]
         from_w = w[j]
         s[j] = and_up(from_w, up)
         w[j] = and_up(from_s, up)
 
 
-def tree_down(
-    s: Sequence[float], w: Sequence[float], t: MutableSequence[float], n: int
-) -> float:
+def tree_down(s: Sequence[float], w: Sequence[float], t: MutableSequence[float], n: int) -> float:
     """Message from one AND-OR tree down to its bottom variable b."""
     for j in range(n):
         t[j] = and_down(s[j], w[j])
@@ -193,9 +196,7 @@ def pool_up(b: Sequence[float], log_prior: Sequence[float], n: int) -> float:
     return best
 
 
-def pool_down(
-    t: float, b: MutableSequence[float], log_prior: Sequence[float], n: int
-) -> None:
+def pool_down(t: float, b: MutableSequence[float], log_prior: Sequence[float], n: int) -> None:
     """Replace the messages in from the bottoms of a POOL by the messages out to them.
 
     ``out(b_m) = min(t + θ_m, θ_m - max_{j≠m} (b_j + θ_j))``

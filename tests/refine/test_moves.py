@@ -49,11 +49,10 @@ def draw(*placed):
 def explain(improver, *placed):
     """The explanation by these features at these corners."""
     oh, ow = improver.canvas.layer.overhang
-    rows = [
-        (0, f, r + oh, c + ow) for f, (_, corners) in enumerate(placed) for r, c in corners
-    ]
+    rows = [(0, f, r + oh, c + ow) for f, (_, corners) in enumerate(placed) for r, c in corners]
     return improver.evaluate(
-        [improver.feature(weights) for weights, _ in placed], np.array(rows, np.int64).reshape(-1, 4)
+        [improver.feature(weights) for weights, _ in placed],
+        np.array(rows, np.int64).reshape(-1, 4),
     )
 
 
@@ -287,7 +286,5 @@ def test_the_search_finds_both_parts_from_nothing():
 def test_the_search_keeps_to_the_most_features():
     improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
     limited = Improver(improver.canvas, Priors(), max_features=1)
-    outcome = run(
-        search.Search(limited, explain(improver), np.random.default_rng(0)), Limits()
-    )
+    outcome = run(search.Search(limited, explain(improver), np.random.default_rng(0)), Limits())
     assert len(outcome.best.features) == 1

@@ -21,6 +21,7 @@ _FUNCTIONS = (
     "or_cap",
     "or_share",
     "or_up",
+    "or_message",
     "second_largest",
     "or_messages",
     "or_down",

@@ -25,7 +25,10 @@ _parallel: Any = nb.njit(
     fastmath=set(FAST_MATH), nogil=True, boundscheck=False, cache=True, parallel=True
 )
 _factors = compile_factors(_jit, np.float32, minus_infinity=-HUGE, primitives=PRIMITIVES)
-_tree_messages = _factors.tree_messages
+_larger = PRIMITIVES["larger"]
+_and_down, _and_up = _factors.and_down, _factors.and_up
+_or_cap, _or_share, _or_message = _factors.or_cap, _factors.or_share, _factors.or_message
+_second_largest = _factors.second_largest
 
 # Trees of a simultaneous batch whose changes are held back at a time.
 _CHUNK = 256
@@ -37,6 +40,11 @@ _PARTS = 16
 # than the arithmetic on a run, and signed offsets a check for negative indices on each number.
 
 
+# Every loop writes at most two arrays and reads few: LLVM vectorises a loop only if it can rule
+# out with a handful of comparisons that its arrays overlap.  The field's rows are short, so
+# only the simplest loops run over them; the rest runs over all leaves of a tree at once.
+
+
 @_kernel
 def _gather(belief: Any, at: Any, own: Any, own_at: Any, out: Any, out_at: Any, n: Any) -> None:
     """Messages in: everything a variable has heard except from this tree."""
@@ -45,27 +53,43 @@ def _gather(belief: Any, at: Any, own: Any, own_at: Any, out: Any, out_at: Any, 
 
 
 @_kernel
+def _through_the_or(b: Any, s: Any, w: Any, t: Any, n: Any) -> None:
+    """Messages of the OR up to its ANDs, into `t`, from the messages in (`tree_messages`)."""
+    cap = _or_cap(b)
+    total = np.float32(0)
+    first = np.float32(-HUGE)
+    for j in range(n):
+        x = _and_down(s[j], w[j])
+        t[j] = x
+        total += _or_share(x, cap)
+        first = _larger(first, x)
+    second = _second_largest(t, n, first)
+    for j in range(n):
+        t[j] = _or_message(b, t[j], total, cap, first, second)
+
+
+@_kernel
 def _commit(
-    belief: Any, at: Any, own: Any, own_at: Any, new: Any, new_at: Any, n: Any, damping: Any
+    other: Any, t: Any, belief: Any, at: Any, own: Any, own_at: Any, n: Any, damping: Any
 ) -> None:
-    """Replace the stored messages by the damped new ones, and the beliefs accordingly."""
+    """New messages out, damped, into `own` and `belief`; `other` are the other tops' messages."""
     keep = np.float32(1) - damping
     for j in range(n):
         old = own[own_at + j]
-        value = keep * old + damping * new[new_at + j]
+        value = keep * old + damping * _and_up(other[j], t[j])
         own[own_at + j] = value
         belief[at + j] += value - old
 
 
 @_kernel
-def _hold(own: Any, own_at: Any, new: Any, new_at: Any, n: Any, damping: Any) -> None:
-    """Replace the stored messages by the damped new ones; `new` becomes the change."""
+def _hold(other: Any, t: Any, own: Any, own_at: Any, out: Any, n: Any, damping: Any) -> None:
+    """As `_commit`, but the changes go to `out` instead of the beliefs."""
     keep = np.float32(1) - damping
     for j in range(n):
         old = own[own_at + j]
-        value = keep * old + damping * new[new_at + j]
+        value = keep * old + damping * _and_up(other[j], t[j])
         own[own_at + j] = value
-        new[new_at + j] = value - old
+        out[j] = value - old
 
 
 @_kernel
@@ -82,10 +106,10 @@ def _field_at(tree: Any, shape: Any) -> Any:
 
 
 @_kernel
-def _messages_out(
+def _listen(
     tree: Any,
     k: Any,
-    evidence: Any,
+    b: Any,
     shape: Any,
     field: Any,
     kernel: Any,
@@ -95,7 +119,7 @@ def _messages_out(
     w: Any,
     t: Any,
 ) -> None:
-    """New messages of tree k, into `s` (to the field) and `w` (to the kernel).
+    """What tree k hears from the field (s) and the kernel (w), and its OR's answer (t).
 
     `shape`: height, width and features of the field, height and run length of the kernel.
     """
@@ -105,7 +129,7 @@ def _messages_out(
     for i in range(rows):
         _gather(field, at + i * row, to_field, own_at + i * run, s, i * run, run)
     _gather(kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n)
-    _tree_messages(evidence, s, w, t, np.int64(n))
+    _through_the_or(b, s, w, t, np.int64(n))
 
 
 @_kernel
@@ -129,11 +153,12 @@ def _run_lane(
     for q in range(order.size):
         k = order[q]
         tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
-        _messages_out(tree, k, evidence[k], shape, field, kernel, to_field, to_kernel, s, w, t)
+        _listen(tree, k, evidence[k], shape, field, kernel, to_field, to_kernel, s, w, t)
         at, own_at = _field_at(tree, shape), np.uint64(k) * n
+        _commit(s, t, kernel, np.uint64(tree[1]) * n, to_kernel, own_at, n, damping)
+        _hold(w, t, to_field, own_at, s, n, damping)
         for i in range(rows):
-            _commit(field, at + i * row, to_field, own_at + i * run, s, i * run, run, damping)
-        _commit(kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n, damping)
+            _add(field, at + i * row, s, i * run, run)
 
 
 @_parallel
@@ -184,11 +209,13 @@ def _run_simultaneous(
     for q in nb.prange(order.size):
         k = order[q]
         tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
-        s, w = d_field[q], d_kernel[q]
+        s = np.empty(n, np.float32)
+        w = np.empty(n, np.float32)
         t = np.empty(n, np.float32)
-        _messages_out(tree, k, evidence[k], shape, field, kernel, to_field, to_kernel, s, w, t)
-        _hold(to_field, np.uint64(k) * n, s, np.uint64(0), n, damping)
-        _hold(to_kernel, np.uint64(k) * n, w, np.uint64(0), n, damping)
+        _listen(tree, k, evidence[k], shape, field, kernel, to_field, to_kernel, s, w, t)
+        own_at = np.uint64(k) * n
+        _hold(w, t, to_field, own_at, d_field[q], n, damping)
+        _hold(s, t, to_kernel, own_at, d_kernel[q], n, damping)
 
 
 @_parallel

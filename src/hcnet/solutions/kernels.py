@@ -345,7 +345,7 @@ def fit_weights(
                         for z in range(start[f], start[f + 1]):
                             p = base[z] + at
                             # This weight decides the pixel if nothing else covers it.
-                            if cover[p] == on:
+                            if cover[p] <= on:
                                 x = sign[p]
                                 votes_on += x > 0
                                 votes_off += x < 0

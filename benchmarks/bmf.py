@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from benchmarks.harness import Benchmark, measure, spread, start, table
+from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from hcnet import BooleanMatrixFactorization
 from hcnet.datasets import boolean_matrix
 
@@ -25,6 +25,19 @@ DENSE: dict[tuple[int, float], tuple[str, str]] = {
     (10, 0.4): ("39", "–"),
 }
 SPARSE: dict[str, Any] = {"shape": (1000, 1000), "rank": 2, "flips": 0.2, "observed": 0.1}
+
+SPARSE_NAME = "1000×1000, 10 % observed, rank 2, 20 % flips"
+
+
+def dense_name(rank: int, flips: float) -> str:
+    """How a setting is called in rows and table."""
+    return f"rank {rank}, {flips:.0%} flips"
+
+
+PUBLISHED = {
+    **{dense_name(*setting): figures for setting, figures in DENSE.items()},
+    SPARSE_NAME: ("0–0.14", "–"),
+}
 
 
 def one(bench: Benchmark, name: str, mode: str, seed: int, **shape: Any) -> None:
@@ -50,36 +63,22 @@ def one(bench: Benchmark, name: str, mode: str, seed: int, **shape: Any) -> None
     )
 
 
-def main(arguments: list[str] | None = None) -> Benchmark:
-    """Run the benchmark."""
-    bench, options = start("bmf", "error of the reconstruction in %, one core", arguments)
-    numba.set_num_threads(1)
-    n = options.seeds or (1 if options.quick else 20)
-    modes = ("refined", "mpmp") if options.quick else ("refined", "mpmp", "automatic rank")
-    published: dict[str, tuple[str, str]] = {}
-    for (rank, flips), figures in DENSE.items():
-        name = f"rank {rank}, {flips:.0%} flips"
-        published[name] = figures
-        for mode in modes:
-            for seed in range(options.first_seed, options.first_seed + n):
-                one(bench, name, mode, seed, shape=(200, 200), rank=rank, flips=flips)
-    name = "1000×1000, 10 % observed, rank 2, 20 % flips"
-    published[name] = ("0–0.14", "–")
-    for mode in modes[:2]:
-        for seed in range(options.first_seed, options.first_seed + min(n, 10)):
-            one(bench, name, mode, seed, **SPARSE)
-    rows = []
-    for name, (literature, asso) in published.items():
+def report(rows: list[Row]) -> str:
+    """The table: a row per kind of matrix."""
+    lines = []
+    for name, (literature, asso) in PUBLISHED.items():
         cells = [name, literature, asso]
         for mode in ("refined", "mpmp", "automatic rank"):
-            mine = [r for r in bench.rows if r["data"] == name and r["mode"] == mode]
+            mine = [r for r in rows if r["data"] == name and r["mode"] == mode]
             cells.append(spread([100 * r["error"] for r in mine], 2))
-        mine = [r for r in bench.rows if r["data"] == name]
+        mine = [r for r in rows if r["data"] == name]
+        if not mine:
+            continue
         found = [r["rank"] == r["rank_true"] for r in mine if r["mode"] == "automatic rank"]
         cells.append(f"{sum(found)}/{len(found)}" if found else "–")
         cells.append(f"{np.mean([r['seconds'] for r in mine if r['mode'] == 'refined']):.1f}")
-        rows.append(cells)
-    bench.report = table(
+        lines.append(cells)
+    return table(
         [
             "200×200 unless said",
             "message passing (literature)",
@@ -90,8 +89,25 @@ def main(arguments: list[str] | None = None) -> Benchmark:
             "rank right",
             "seconds",
         ],
-        rows,
+        lines,
     )
+
+
+def main(arguments: list[str] | None = None) -> Benchmark:
+    """Run the benchmark."""
+    bench, options = start("bmf", "error of the reconstruction in %, one core", arguments)
+    numba.set_num_threads(1)
+    n = options.seeds or (1 if options.quick else 20)
+    modes = ("refined", "mpmp") if options.quick else ("refined", "mpmp", "automatic rank")
+    for rank, flips in DENSE:
+        name = dense_name(rank, flips)
+        for mode in modes:
+            for seed in range(options.first_seed, options.first_seed + n):
+                one(bench, name, mode, seed, shape=(200, 200), rank=rank, flips=flips)
+    for mode in modes[:2]:
+        for seed in range(options.first_seed, options.first_seed + min(n, 10)):
+            one(bench, SPARSE_NAME, mode, seed, **SPARSE)
+    report(bench.rows)
     return bench
 
 

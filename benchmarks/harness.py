@@ -31,7 +31,6 @@ class Benchmark:
     description: str
     json_path: Path | None = None
     rows: list[Row] = field(default_factory=list)
-    report: str = ""
 
     def add(self, **row: Any) -> Row:
         """Store a row with the facts that make it comparable later."""

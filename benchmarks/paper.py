@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from benchmarks import bmf, deconvolution, speed, table1
-from benchmarks.harness import machine_line
+from benchmarks.harness import facts
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results.md"
 ALL = {
@@ -40,16 +42,33 @@ that NumPy takes to copy as many bytes in the same run, on one thread.""",
 
 
 def main() -> None:
-    """Run all benchmarks with the arguments given, and write the page."""
-    sections = [PREFACE, f"{date.today():%Y-%m-%d}, {machine_line()}.\n"]
+    """Run all benchmarks with the arguments given, and write the page.
+
+    With ``--rows FILE …`` the page is made from rows that were stored with ``--json``.
+    """
+    stored = _stored(sys.argv[1:])
+    sections = [PREFACE]
     for name, (module, title) in ALL.items():
-        bench = module.main(_own_file(sys.argv[1:], name))
-        command = f"`make bench NAME={name}`"
-        sections.append(f"## {title}\n\n{NOTES[name]}\n\n{bench.report}\n\n{command}\n")
+        if stored is None:
+            rows = module.main(_own_file(sys.argv[1:], name)).rows
+            rows = [{**row, **facts()} for row in rows]
+        else:
+            rows = [row for row in stored if row["benchmark"] == name]
         print()
+        text = module.report(rows)
+        machines = sorted({r["machine"]["processor"] for r in rows})
+        where = f"`make bench NAME={name}`, {date.today():%Y-%m-%d}, {', '.join(machines)}."
+        sections.append(f"## {title}\n\n{NOTES[name]}\n\n{text}\n\n{where}\n")
     if "--quick" not in sys.argv:
         RESULTS.write_text("\n".join(sections))
         print(f"wrote {RESULTS}")
+
+
+def _stored(arguments: list[str]) -> list[dict[str, Any]] | None:
+    if "--rows" not in arguments:
+        return None
+    files = arguments[arguments.index("--rows") + 1 :]
+    return [json.loads(line) for file in files for line in Path(file).read_text().splitlines()]
 
 
 def _own_file(arguments: list[str], name: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from benchmarks.harness import Benchmark, start, table
+from benchmarks.harness import Benchmark, Row, start, table
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.schedules import Schedule
 from hcnet.images import Images, Noise
@@ -72,12 +72,43 @@ def sweep_and_copy(shape: tuple[Any, ...], name: str, times: int) -> tuple[float
     return min(r[0] for r in results), min(r[1] for r in results), ands
 
 
+def report(rows: list[Row]) -> str:
+    """Two tables: cost per AND, and how it grows."""
+    cost = [
+        [
+            r["shape"],
+            r["schedule"],
+            r["threads_used"],
+            f"{r['ands'] / 1e6:.1f}",
+            f"{r['ns_per_and']:.2f}",
+            f"{r['ns_copy']:.2f}",
+            f"{r['ratio']:.2f}",
+        ]
+        for r in rows
+        if "shape" in r
+    ]
+    header = ["shape", "schedule", "threads", "million ANDs", "ns/AND", "copy ns/AND", "ratio"]
+    first = table(header, cost)
+    print()
+    grown = [
+        [
+            r["growth"],
+            " ".join(f"{w / 1e6:.2f}" for w in r["ands"]),
+            " ".join(f"{c / w * 1e9:.2f}" for c, w in zip(r["seconds"], r["ands"], strict=True)),
+            f"{r['exponent']:.2f}",
+        ]
+        for r in rows
+        if "growth" in r
+    ]
+    second = table(["grows with", "million ANDs", "ns/AND", "exponent (1: linear)"], grown)
+    return first + "\n\n" + second
+
+
 def main(arguments: list[str] | None = None) -> Benchmark:
     """Run the benchmark."""
     bench, options = start("speed", "cost of a sweep of the CPU engine, float32", arguments)
     times = 3 if options.quick else 7
     everything = numba.config.NUMBA_NUM_THREADS
-    rows = []
     for shape_name, shape in SHAPES.items():
         schedules = ["sequential", "blocks"] if shape[0] == 1 else ["sequential", "per-image"]
         for schedule in schedules:
@@ -94,22 +125,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
                     ratio=seconds / copied,
                     seed=0,
                 )
-                rows.append(
-                    [
-                        shape_name,
-                        schedule,
-                        threads,
-                        f"{ands / 1e6:.1f}",
-                        f"{seconds / ands * 1e9:.2f}",
-                        f"{copied / ands * 1e9:.2f}",
-                        f"{seconds / copied:.2f}",
-                    ]
-                )
-    header = ["shape", "schedule", "threads", "million ANDs", "ns/AND", "copy ns/AND", "ratio"]
-    bench.report = table(header, rows)
-    print()
     numba.set_num_threads(1)
-    grown = []
     for what, shapes in GROWTH.items():
         work, cost = [], []
         for shape in shapes:
@@ -118,17 +134,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
             cost.append(seconds)
         slope = float(np.polyfit(np.log(work), np.log(cost), 1)[0])
         bench.add(growth=what, ands=work, seconds=cost, exponent=slope, seed=0)
-        grown.append(
-            [
-                what,
-                " ".join(f"{w / 1e6:.2f}" for w in work),
-                " ".join(f"{c / w * 1e9:.2f}" for c, w in zip(cost, work, strict=True)),
-                f"{slope:.2f}",
-            ]
-        )
-    bench.report += "\n\n" + table(
-        ["grows with", "million ANDs", "ns/AND", "exponent (1: linear)"], grown
-    )
+    report(bench.rows)
     return bench
 
 

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from benchmarks.harness import Benchmark, measure, spread, start, table
+from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from hcnet import FeatureLearner
 from hcnet.datasets import PartsData, letters, symbols, text, two_bars
 from hcnet.images import BoolArray
@@ -98,19 +98,19 @@ def one(bench: Benchmark, name: str, mode: str, seed: int) -> None:
     )
 
 
-def report(bench: Benchmark) -> str:
+def report(rows: list[Row]) -> str:
     """The table: a row per data set and mode."""
-    rows = []
+    lines = []
     for name in DATA:
         for mode in MODES:
-            mine = [r for r in bench.rows if r["data"] == name and r["mode"] == mode]
+            mine = [r for r in rows if r["data"] == name and r["mode"] == mode]
             if not mine:
                 continue
             close = sum(r["relative"] <= 1.02 for r in mine)
             exact = sum(r["iou_paying_min"] == 1 for r in mine)
             clear = sum(r["iou_clearly_paying_min"] == 1 for r in mine)
             peaks = [r["megabytes_peak"] for r in mine if r["megabytes_peak"] is not None]
-            rows.append(
+            lines.append(
                 [
                     name,
                     mode,
@@ -143,7 +143,7 @@ def report(bench: Benchmark) -> str:
             "paper s",
             "peak MB",
         ],
-        rows,
+        lines,
     )
 
 
@@ -155,11 +155,11 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     numba.set_num_threads(1)
     FeatureLearner(2, (3, 3), random_state=0, max_iter=2).fit(np.eye(12, dtype=bool))  # compile
     FeatureLearner(2, (3, 3), algorithm="mpmp", max_iter=2).fit(np.eye(12, dtype=bool))
-    names = list(DATA)[:4] if options.quick else list(DATA)
-    if options.only:
-        names = [n for n in DATA if n in options.only.split(",")]
+    only = options.only.split(",") if options.only else []
+    names = [n for n in DATA if n in only] or list(DATA)[: 4 if options.quick else None]
+    modes = [m for m in MODES if m in only] or list(MODES)
     for name in names:
-        for mode in MODES:
+        for mode in modes:
             n = options.seeds or (20 if mode == "refined" else 10)
             n = 1 if options.quick else n
             if options.quick and mode == "mpmp" and name != "two bars":
@@ -173,7 +173,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
                     flush=True,
                 )
     print()
-    bench.report = report(bench)
+    report(bench.rows)
     return bench
 
 

@@ -189,7 +189,7 @@ def place_greedily(
             i = p // (ws * hs)
             base = i * image + r * width + c
             gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
-            if gain <= cost + 1e-6:
+            if gain <= 0:
                 continue
             now = min(int((gain - cost) * scale), b)
             if now < b:
@@ -345,7 +345,7 @@ def fit_weights(
                         for z in range(start[f], start[f + 1]):
                             p = base[z] + at
                             # This weight decides the pixel if nothing else covers it.
-                            if cover[p] <= on:
+                            if cover[p] == on:
                                 x = sign[p]
                                 votes_on += x > 0
                                 votes_off += x < 0

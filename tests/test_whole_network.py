@@ -115,10 +115,13 @@ def solve(layer, images, seed, **options):
     return F, value
 
 
-def test_message_passing_is_never_above_the_optimum(problems):
+def test_message_passing_is_never_above_the_optimum_and_sometimes_there(problems):
+    reached = 0
     for seed, (layer, images, best) in zip(SEEDS, problems, strict=True):
         F, value = solve(layer, images, seed, algorithm="mpmp")
         assert value <= best[F] + 1e-9
+        reached += value >= max(best) - 1e-9
+    assert reached >= 0.25 * len(SEEDS), reached
 
 
 def test_refinement_reaches_the_optimum_on_most_seeds(problems):

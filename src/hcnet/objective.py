@@ -17,8 +17,8 @@ from hcnet.images import Images, Noise
 class Priors:
     """The four parameters of the single-layer model; None where they are to be estimated."""
 
-    p_S: float | None = None  # noqa: N815
-    p_W: float | None = None  # noqa: N815
+    p_S: float | None = None
+    p_W: float | None = None
     p01: float | None = None
     p10: float | None = None
 

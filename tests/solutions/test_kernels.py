@@ -1,6 +1,7 @@
 """The compiled loops of the refinement against slow ones written from their definition."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -318,6 +319,17 @@ def test_improvement_is_never_worse_than_its_first_round(shape, seed):
         again = p.improver.evaluate(found.features, found.placements)
         np.testing.assert_array_equal(again.cover, found.cover)
         assert again.bits == found.bits
+
+
+@pytest.mark.parametrize(
+    ("bits", "best"), [([10, 12, 8], 10), ([10, 8, 9], 8), ([10, 9, 8], 8), ([10, 10, 1], 10)]
+)
+def test_improvement_stops_before_it_gets_worse(bits, best, monkeypatch):
+    p = Problem("full", 0)
+    start = p.improver.evaluate(p.features, p.placements)
+    rounds = iter([replace(start, bits=float(x)) for x in bits])
+    monkeypatch.setattr(p.improver, "_fit_weights", lambda *_: next(rounds))
+    assert p.improver.improve(p.features, p.placements, start.counts, p.rng).bits == best
 
 
 @EVERY_SHAPE

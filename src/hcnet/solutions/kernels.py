@@ -189,7 +189,7 @@ def place_greedily(
             i = p // (ws * hs)
             base = i * image + r * width + c
             gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
-            if gain <= 0:
+            if gain <= cost + 1e-6:
                 continue
             now = min(int((gain - cost) * scale), b)
             if now < b:

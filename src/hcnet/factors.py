@@ -36,12 +36,12 @@ def smaller(a: float, b: float) -> float:
 
 
 def and_down(s: float, w: float) -> float:
-    """Message from AND to its bottom variable b = s AND w.
+    r"""Message from AND to its bottom variable b = s AND w.
 
     ::
 
         s   w        AND(b | s, w) = 0      if b = s·w
-         \\ /                       = -inf   otherwise
+         \ /                       = -inf   otherwise
          AND
           |          out(b) = min(s + w, s, w)
           b
@@ -74,12 +74,12 @@ def or_share(t: float, cap: float) -> float:
 
 
 def or_up(b: float, others: float, strongest_other: float) -> float:
-    """Message from OR to one top variable.
+    r"""Message from OR to one top variable.
 
     ::
 
         t1 … tM      OR(b | t) = 0 if b = max(t), -inf otherwise
-          \\|/
+          \|/
           OR         out(t_m) = min(b + Σ_{j≠m} max(0, t_j), max(0, -max_{j≠m} t_j))
            |
            b
@@ -139,14 +139,14 @@ def tree_messages(
     t: MutableSequence[float],
     n: int,
 ) -> None:
-    """All upward messages of one AND-OR tree, the factor of one element b of R.
+    r"""All upward messages of one AND-OR tree, the factor of one element b of R.
 
     ::
 
         s1 w1   …   sn wn
-         \\ /        \\ /
+         \ /        \ /
          AND        AND
-            \\      /
+            \      /
               OR
               |
               b
@@ -180,14 +180,14 @@ def tree_down(s: Sequence[float], w: Sequence[float], t: MutableSequence[float],
 
 
 def pool_up(b: Sequence[float], log_prior: Sequence[float], n: int) -> float:
-    """Message from POOL to its top variable: ``max_m (b_m + θ_m)``.
+    r"""Message from POOL to its top variable: ``max_m (b_m + θ_m)``.
 
     ::
 
           t          POOL(b | t=1) = θ_m   if exactly b_m is on  (θ_m = -log M if uniform)
           |          POOL(b | t=0) = 0     if no b is on
         POOL         -inf in any other case
-         /|\\
+         /|\
         b1 … bM
     """
     best = MINUS_INFINITY

@@ -55,6 +55,8 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         Sweeps of message passing with algorithm="mpmp".
     max_seconds : float or None, default=None
         Stop after about this time with the best factors so far.
+    max_memory : int or None, default=None
+        Bytes that message passing may take; a run that would need more fails before it starts.
     schedule, damping : as in `FeatureLearner`
         How messages are passed with algorithm="mpmp".
     random_state : int, numpy.random.Generator or None, default=None
@@ -90,6 +92,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         n_init: int | None = None,
         max_iter: int | None = None,
         max_seconds: float | None = None,
+        max_memory: int | None = None,
         schedule: str = "sequential",
         damping: float = PASSING_DAMPING,
         random_state: int | np.random.Generator | None = None,
@@ -105,6 +108,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.n_init = n_init
         self.max_iter = max_iter
         self.max_seconds = max_seconds
+        self.max_memory = max_memory
         self.schedule = schedule
         self.damping = damping
         self.random_state = random_state
@@ -132,6 +136,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
             np.random.default_rng(self.random_state),
             progress,
             check_positive("max_seconds", self.max_seconds),
+            check_count("max_memory", self.max_memory, 1, "None for no limit"),
         )
         try:
             if algorithm == "mpmp":

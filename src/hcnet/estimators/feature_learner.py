@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -154,6 +155,13 @@ class FeatureLearner(TransformerMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         learned = learn(images, layer, check_priors(self), self._options(), rng, progress)
         self._store(learned, layer, images)
+        if not len(self.features_) and images.pixels[images.observed].any():
+            warnings.warn(
+                "No part was found that shortens the description of X: pass more images, a "
+                "feature_size closer to the size of the parts, or other priors.",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
     def fit_transform(

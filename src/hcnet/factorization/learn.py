@@ -14,7 +14,8 @@ from hcnet.factorization.annealing import Annealing, PosteriorMean, project, set
 from hcnet.factorization.factors import Factors, Sampler, Table, marginal_log_joint
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
-from hcnet.learning.passing import MessagePassing, PassingOptions
+from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.learning.passing import MessagePassing, PassingOptions, memory_needed
 from hcnet.objective import Priors
 from hcnet.progress import Progress
 from hcnet.solutions.canvas import Canvas
@@ -56,6 +57,7 @@ class Factorizer:
         rng: np.random.Generator,
         progress: Progress,
         max_seconds: float | None = None,
+        max_memory: int | None = None,
     ) -> None:
         self.table = table
         self.fixed = fixed
@@ -64,6 +66,7 @@ class Factorizer:
         self._progress = progress
         self._began = time.perf_counter()
         self._max_seconds = max_seconds
+        self._max_memory = max_memory
         self._history: list[Record] = []
         self._status = Status.FINISHED
         self._wanted: int | None = None  # components that a state must use to count
@@ -127,6 +130,14 @@ class Factorizer:
         values = self.table.values.reshape(rows, columns, 1, 1)
         images = Images(values, self.table.observed.reshape(rows, columns, 1, 1))
         layer = FeatureLayer(rank, columns, (1, 1), (1, 1), "valid")
+        needed = memory_needed(layer, images, options)
+        if self._max_memory is not None and needed > self._max_memory:
+            raise NotEnoughMemoryError(
+                f"Message passing would take {needed / 2**20:,.1f} MiB, and max_memory allows "
+                f"{self._max_memory / 2**20:,.1f} MiB: lower n_components (now {rank}) or the "
+                f"number of observed entries (now {images.n_observed}), raise max_memory, or pass "
+                f"n_components=None, which samples instead of passing messages."
+            )
         # States are compared under the priors that messages are passed with: at the plug-in
         # ones, strong noise would make "no component at all" the best state of every run.
         priors = self.fixed.filled(PASSING_PRIORS)

@@ -226,6 +226,31 @@ def shift(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
                 yield Proposal(grown, placements)
 
 
+def grow(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Thicken a feature by one pixel in one direction, and place it anew.
+
+    A bar learned one pixel too short fits every true bar in two places, so that its placements
+    disagree on which end the missing pixel is at, and no weight can change alone.
+    """
+    canvas = improver.canvas
+    h, w = canvas.layer.feature_size
+    bare = _unexplained(now, canvas)
+    for f, feature in enumerate(now.features):
+        top, bottom, left, right = _box(feature.weights)
+        mine = now.placements[:, 1] == f
+        below = _windows(bare, now.placements[mine], canvas)
+        for dr, dc in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+            if top + dr < 0 or bottom + dr >= h or left + dc < 0 or right + dc >= w:
+                continue
+            thick = feature.weights | np.roll(feature.weights, (dr, dc), (1, 2))
+            # Only where some of the placements have something there to explain.
+            if below[:, thick].sum() < max(2, 0.1 * mine.sum()):
+                continue
+            features = list(now.features)
+            features[f] = improver.feature(thick)
+            yield Proposal(features, now.placements[~mine], key=("grow", f, dr, dc))
+
+
 def merge_candidates(now: Explanation, canvas: Canvas) -> list[tuple[float, int, int, int, int]]:
     """Pairs of features by how constantly they stand together, best first."""
     p = now.placements

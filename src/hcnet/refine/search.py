@@ -64,7 +64,7 @@ class Search:
     @property
     def expected_steps(self) -> int:
         """How many steps there will be in all, if nothing more is found."""
-        a_round = 2 * len(self.now.features) + 3 * TRIES + 6
+        a_round = 2 * len(self.now.features) + 3 * TRIES + 7
         rest = max(a_round - (self._done - self._round_began), 0)
         return self._done + rest + a_round * (PATIENCE - 1 - self._idle)
 
@@ -113,6 +113,7 @@ class Search:
             for _ in range(TRIES):
                 yield self._attempt(name, move)
         yield self._attempt("shift", moves.shift)
+        yield self._attempt("grow", moves.grow)
         yield self._attempt("subtract", moves.subtract)
         for _ in range(TRIES):
             yield self._attempt("crop", moves.crop)

@@ -288,3 +288,17 @@ def test_the_search_keeps_to_the_most_features():
     limited = Improver(improver.canvas, Priors(), max_features=1)
     outcome = run(search.Search(limited, explain(improver), np.random.default_rng(0)), Limits())
     assert len(outcome.best.features) == 1
+
+
+def test_grow_lengthens_a_bar_whose_placements_disagree_on_the_missing_end():
+    bar = part("#######")
+    improver = draw((bar, GRID[:12]))
+    short = part("######")
+    # Half of the short bars lack the left end, the other half the right one.
+    now = explain(improver, (short, [(r, c + k % 2) for k, (r, c) in enumerate(GRID[:12])]))
+    polished = attempts(moves.polish, now, improver)
+    assert all(found.bits > now.bits - 1e-6 for found in polished)
+    best = min(attempts(moves.grow, now, improver), key=lambda found: found.bits)
+    assert best.bits < now.bits
+    assert best.counts.errors == 0
+    assert best.weights().sum() == 7

@@ -212,7 +212,7 @@ def test_learning_returns_the_tidied_solution(monkeypatch):
     monkeypatch.setattr(search, "PATIENCE", 0)
     improver, now, ring, bar, pixel = loose((1, 6))
     start = Outcome(now, -now.bits * math.log(2), Status.CONVERGED, 0, 0.0)
-    monkeypatch.setattr(learning, "_pass_messages", lambda *_, **__: start)
+    monkeypatch.setattr(learning._Learner, "_pass_messages", lambda *_, **__: start)
     canvas = improver.canvas
     learned = learning.learn(
         canvas.images,

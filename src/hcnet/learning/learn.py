@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -71,20 +71,20 @@ def learn(
     """
     progress = progress or Silence()
     began = time.perf_counter()
-    most = layer.n_features or UNLIMITED
     started = layer.with_features(layer.n_features or AUTO_FEATURES)
     memory = check_memory(started, images, options)
-    improver = Improver(Canvas(layer, images), priors, most)
+    improver = Improver(Canvas(layer, images), priors, layer.n_features or UNLIMITED)
+    starts = _starts(priors, options, images, layer)
+    problem = dead_start(starts[0][0], layer.feature_pixels) if options.sweeps else None
+    if problem:
+        warnings.warn(problem, UserWarning, stacklevel=3)
+    deadline = None if options.max_seconds is None else began + options.max_seconds
+    learner = _Learner(started, images, improver, options, rng, progress, deadline)
     runs: list[Learned] = []
     try:
         with interruptible():
-            for start, sweeps in _starts(priors, options, images, layer):
-                left = None
-                if options.max_seconds is not None:
-                    left = max(options.max_seconds - (time.perf_counter() - began), 1e-3)
-                runs.append(
-                    _one_run(started, images, improver, start, sweeps, options, left, rng, progress)
-                )
+            for start, sweeps in starts:
+                runs.append(learner.run(start, sweeps))
                 if runs[-1].status.cut_short:
                     break
     finally:
@@ -131,76 +131,67 @@ def check_memory(layer: FeatureLayer, images: Images, options: LearningOptions) 
     return needed
 
 
-def _one_run(
-    layer: FeatureLayer,
-    images: Images,
-    improver: Improver,
-    start: Priors,
-    sweeps: int,
-    options: LearningOptions,
-    seconds: float | None,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> Learned:
-    began = time.perf_counter()
-    outcome = _pass_messages(
-        layer, images, improver, start, sweeps, options, seconds, rng, progress
-    )
-    history = list(outcome.history)
-    found, status = outcome.best, outcome.status
-    moves: dict[str, MoveStatistics] = {}
-    if options.algorithm == "refined" and not status.cut_short:
-        if seconds is not None:
-            seconds = max(seconds - (time.perf_counter() - began), 1e-3)
-        search = Search(improver, found, rng)
-        progress.stage("Refining", search.expected_steps)
-        refined = run(
-            search, Limits(max_seconds=seconds), _reporter(progress, lambda: search.expected_steps)
+@dataclass(frozen=True, eq=False)
+class _Learner:
+    """One start after the other, all with the same images, options and deadline."""
+
+    layer: FeatureLayer
+    images: Images
+    improver: Improver
+    options: LearningOptions
+    rng: np.random.Generator
+    progress: Progress
+    deadline: float | None
+
+    def run(self, start: Priors, sweeps: int) -> Learned:
+        """Message passing, then (unless it is to stay alone) refinement."""
+        outcome = self._pass_messages(start, sweeps)
+        history = list(outcome.history)
+        found, status = outcome.best, outcome.status
+        moves: dict[str, MoveStatistics] = {}
+        if self.options.algorithm == "refined" and not status.cut_short:
+            search = Search(self.improver, found, self.rng)
+            refined = self._refine(search)
+            # What the search holds is never worse than the driver's best, and tidier if as good.
+            found, status, moves = search.now, refined.status, search.statistics
+            history += [
+                replace(
+                    r, iteration=r.iteration + outcome.n_iter, seconds=r.seconds + outcome.seconds
+                )
+                for r in refined.history
+            ]
+        return Learned(
+            explanation=found,
+            priors=estimate(found.counts, self.improver.priors),
+            status=status,
+            n_iter=len(history),
+            seconds=0.0,
+            memory=0,
+            history=history,
+            moves=moves,
         )
-        # What the search holds is never worse than the driver's best, and tidier if as good.
-        found, status, moves = search.now, refined.status, search.statistics
-        offset = history[-1].seconds if history else 0.0
-        history += [
-            Record(r.iteration + outcome.n_iter, r.seconds + offset, *_rest(r))
-            for r in refined.history
-        ]
-    return Learned(
-        explanation=found,
-        priors=estimate(found.counts, improver.priors),
-        status=status,
-        n_iter=len(history),
-        seconds=time.perf_counter() - began,
-        memory=0,
-        history=history,
-        moves=moves,
-    )
 
+    def _pass_messages(self, start: Priors, sweeps: int) -> Outcome[Explanation]:
+        if sweeps == 0:
+            empty = self.improver.evaluate([], NOWHERE)
+            return Outcome(empty, -empty.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
+        process = MessagePassing(
+            self.layer, self.images, self.improver, start, self.options.passing, self.rng
+        )
+        self.progress.stage("Message passing", sweeps)
+        limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
+        return run(process, limits, _reporter(self.progress, lambda: None))
 
-def _rest(record: Record) -> tuple[float, int, float | None]:
-    return record.log_joint, record.changed_weights, record.belief_change
+    def _refine(self, search: Search) -> Outcome[Explanation]:
+        self.progress.stage("Refining", search.expected_steps)
+        report = _reporter(self.progress, lambda: search.expected_steps)
+        return run(search, Limits(max_seconds=self._left()), report)
 
-
-def _pass_messages(
-    layer: FeatureLayer,
-    images: Images,
-    improver: Improver,
-    start: Priors,
-    sweeps: int,
-    options: LearningOptions,
-    seconds: float | None,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> Outcome[Explanation]:
-    if sweeps == 0:
-        empty = improver.evaluate([], NOWHERE)
-        return Outcome(empty, -empty.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
-    problem = dead_start(start, layer.feature_pixels)
-    if problem:
-        warnings.warn(problem, UserWarning, stacklevel=2)
-    process = MessagePassing(layer, images, improver, start, options.passing, rng)
-    progress.stage("Message passing", sweeps)
-    limits = Limits(max_iter=sweeps, max_seconds=seconds, patience=MPMP_PATIENCE)
-    return run(process, limits, _reporter(progress, lambda: None))
+    def _left(self) -> float | None:
+        """Seconds until the deadline; a run always makes one step."""
+        if self.deadline is None:
+            return None
+        return max(self.deadline - time.perf_counter(), 1e-3)
 
 
 def _reporter(progress: Progress, expected: Callable[[], int | None]) -> Report:

@@ -389,9 +389,9 @@ def test_full_images_are_covered():
 def test_the_time_limit_is_kept():
     data = letters(size=(90, 90), n_placements=36, random_state=0)
     began = time.perf_counter()
-    found = FeatureLearner(feature_size=14, n_init=1000, max_seconds=1.0, random_state=0)
+    found = FeatureLearner(feature_size=14, n_init=1000, max_seconds=6.0, random_state=0)
     found.fit(data.images)
-    assert 1 <= time.perf_counter() - began < 20  # one step more, on a busy machine
+    assert 6 <= time.perf_counter() - began < 30  # one step more, on a busy machine
     assert found.status_ == Status.TIME_LIMIT.value
     assert found.compression_ratio_ < 1
 

@@ -18,6 +18,8 @@ from hcnet.solutions.improver import Improver
 
 # How often a random move is tried in one round, and how many proposals of one that has many.
 TRIES = 4
+# Pairs that stand together often are many in a text, and most are no part: look further.
+MERGES = 12
 # Rounds without any success after which the search is over.
 PATIENCE = 3
 
@@ -100,7 +102,7 @@ class Search:
 
     def _round(self) -> Iterator[bool]:
         for _ in range(60):  # merges open new merges; the bound only guards against a bug
-            better = self._attempt("merge", moves.merge)
+            better = self._attempt("merge", moves.merge, MERGES)
             yield better
             if not better:
                 break
@@ -128,7 +130,7 @@ class Search:
                 if better:
                     break
 
-    def _attempt(self, name: str, move: Move) -> bool:
+    def _attempt(self, name: str, move: Move, limit: int = TRIES) -> bool:
         """Work out a few proposals of a move; keep the first that is better.
 
         What has failed is not tried again before something changes, so that a move with many
@@ -139,7 +141,7 @@ class Search:
         for proposal in move(self.now, self.improver, self.rng):
             if proposal.key in self._failed:
                 continue
-            if tries == TRIES:
+            if tries == limit:
                 break
             tries += 1
             record.tried += 1

@@ -49,7 +49,7 @@ def start(
     parser.add_argument("--quick", action="store_true", help="a small version, under a minute")
     parser.add_argument("--json", type=Path, metavar="FILE", help="one object per row")
     parser.add_argument("--seeds", type=int, help="number of seeds")
-    parser.add_argument("--first-seed", type=int, default=5000)
+    parser.add_argument("--first-seed", type=int, default=8000)
     parser.add_argument("--only", help="comma-separated part of the benchmark")
     options = parser.parse_args(arguments)
     if options.json is not None:
@@ -134,6 +134,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], file: Any = N
     text = "\n".join(lines)
     print(text, file=file or sys.stdout, flush=True)
     return text
+
+
+def seeds(rows: Iterable[Row]) -> str:
+    """First and last seed of some rows."""
+    used = [row["seed"] for row in rows]
+    return f"{min(used)}–{max(used)}" if used else "–"
 
 
 def spread(values: Sequence[float], digits: int = 3) -> str:

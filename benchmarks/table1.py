@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from benchmarks.harness import Benchmark, Row, measure, spread, start, table
+from benchmarks.harness import Benchmark, Row, measure, seeds, spread, start, table
 from hcnet import FeatureLearner
 from hcnet.datasets import PartsData, letters, symbols, text, two_bars
 from hcnet.images import BoolArray
@@ -111,6 +111,7 @@ def report(rows: list[Row]) -> str:
                 [
                     name,
                     mode,
+                    seeds(mine),
                     spread([r["ratio"] for r in mine]),
                     spread([r["ratio_true"] for r in mine]),
                     f"{DATA[name][3]:.2f}",
@@ -128,6 +129,7 @@ def report(rows: list[Row]) -> str:
         [
             "data",
             "mode",
+            "seeds",
             "ratio",
             "with the true parts",
             "paper",

@@ -24,14 +24,15 @@ Made by `make paper`; each section is one benchmark, `make bench NAME=…`. No r
 that was used to develop what it measures. Ranges are over seeds: mean (least–most).
 """
 NOTES = {
-    "table1": """Ratio: (E(S) + E(W) + E(X-R)) / E(X), lower is better; the caption of the paper's
-table has it upside down. "With the true parts" is the ratio of the generator's own parts at their
-own places; a fit may be shorter. A true part *pays* if the shortest explanation known (the fit's, or
-that of a search started at the truth) has it, exactly, and would be longer without it; it *clearly*
-pays if it would be longer by more than 1 %. In a text the rarest letters do not pay, nor do some that
-others make up together (a d from a c and an l), which is why the mean IoU over all letters is below 1
-where the code is shorter than that of the true parts. Seconds are on one core, while another core
-was busy. The paper's images are not public: its figures are of other images of the same kind.""",
+    "table1": """Ratio: (E(S) + E(W) + E(X-R)) / E(X), lower is better; the caption of the
+paper's table has it upside down. "With the true parts" is the ratio of the generator's own parts
+at their own places; a fit may be shorter. A true part *pays* if the shortest explanation known
+(the fit's, or that of a search started at the truth) has it, exactly, and would be longer without
+it; it *clearly* pays if it would be longer by more than 1 %. In a text the rarest letters do not
+pay, nor do some that others make up together (a d from a c and an l), which is why the mean IoU
+over all letters is below 1 where the code is shorter than that of the true parts. Seconds are on
+one core, while another core was busy. The paper's images are not public: its figures are of other
+images of the same kind.""",
     "deconvolution": """Four 5×5 parts, placed with probability 0.01 per position and at least three
 times per image; fitted with at most five features of 6×6.""",
     "bmf": """Share of entries in % at which the product of the two binary factors differs from the

@@ -109,6 +109,25 @@ def second_largest(t: Sequence[float], n: int, first: float) -> float:
     return first if ties > ONE else second
 
 
+def or_answers(
+    b: float, t: MutableSequence[float], n: int, total: float, cap: float, first: float
+) -> None:
+    """Replace the messages in from all tops of an OR by the messages out, given their summary.
+
+    Two shortcuts, both exact.  If the bottom is off and no top is on, all hear ``b``.  And the
+    runner-up matters only to the winner, and only if its message could be positive.
+    """
+    if b <= ZERO and first <= ZERO:
+        for j in range(n):
+            t[j] = b
+        return
+    second = first
+    if b + (total - or_share(first, cap)) > ZERO:
+        second = second_largest(t, n, first)
+    for j in range(n):
+        t[j] = or_message(b, t[j], total, cap, first, second)
+
+
 def or_messages(b: float, t: MutableSequence[float], n: int) -> None:
     """Replace the messages in from all tops of an OR by the messages out to them."""
     cap = or_cap(b)
@@ -117,9 +136,7 @@ def or_messages(b: float, t: MutableSequence[float], n: int) -> None:
     for j in range(n):
         total += or_share(t[j], cap)
         first = larger(first, t[j])
-    second = second_largest(t, n, first)
-    for j in range(n):
-        t[j] = or_message(b, t[j], total, cap, first, second)
+    or_answers(b, t, n, total, cap, first)
 
 
 def or_down(t: Sequence[float], n: int) -> float:
@@ -163,9 +180,9 @@ def tree_messages(
         t[j] = x
         total += or_share(x, cap)
         first = larger(first, x)
-    second = second_largest(t, n, first)
+    or_answers(b, t, n, total, cap, first)
     for j in range(n):
-        up = or_message(b, t[j], total, cap, first, second)
+        up = t[j]
         from_s = s[j]
         from_w = w[j]
         s[j] = and_up(from_w, up)

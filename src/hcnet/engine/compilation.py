@@ -23,6 +23,7 @@ _FUNCTIONS = (
     "or_up",
     "or_message",
     "second_largest",
+    "or_answers",
     "or_messages",
     "or_down",
     "tree_messages",

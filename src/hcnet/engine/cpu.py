@@ -27,8 +27,7 @@ _parallel: Any = nb.njit(
 _factors = compile_factors(_jit, np.float32, minus_infinity=-HUGE, primitives=PRIMITIVES)
 _larger = PRIMITIVES["larger"]
 _and_down, _and_up = _factors.and_down, _factors.and_up
-_or_cap, _or_share, _or_message = _factors.or_cap, _factors.or_share, _factors.or_message
-_second_largest = _factors.second_largest
+_or_cap, _or_share, _or_answers = _factors.or_cap, _factors.or_share, _factors.or_answers
 
 # Trees of a simultaneous batch whose changes are held back at a time.
 _CHUNK = 256
@@ -63,9 +62,7 @@ def _through_the_or(b: Any, s: Any, w: Any, t: Any, n: Any) -> None:
         t[j] = x
         total += _or_share(x, cap)
         first = _larger(first, x)
-    second = _second_largest(t, n, first)
-    for j in range(n):
-        t[j] = _or_message(b, t[j], total, cap, first, second)
+    _or_answers(b, t, n, total, cap, first)
 
 
 @_kernel

@@ -8,13 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from hcnet import objective
-from hcnet.engine.driver import Limits, Status, run
-from hcnet.engine.placements import PlacementPassing
+from hcnet.engine.driver import Status
+from hcnet.engine.placements import infer_placements
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.model import PartsModel
 from hcnet.objective import Priors, log_joint
-from hcnet.refine.placing import PATIENCE, SWEEPS
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import NOWHERE, Explanation, IntArray
 from hcnet.solutions.improver import Improver
@@ -37,8 +36,7 @@ def explain(model: PartsModel, images: Images, rng: np.random.Generator) -> Expl
     best = improver.evaluate(features, placed, prune=False)
     if not features:
         return best
-    passing = PlacementPassing(features, improver, model.priors, rng)
-    outcome = run(passing, Limits(max_iter=SWEEPS, patience=PATIENCE))
+    outcome = infer_placements(features, improver, model.priors, rng)
     if outcome.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     placed = improver.place(features, outcome.best.placements, model.priors, rng)

@@ -91,7 +91,7 @@ def true_explanation(
     layer = FeatureLayer(len(parts), images.n_channels, (h, w), images.size, border)
     placements = data.placements + np.array([0, 0, *layer.overhang])
     inside = (placements[:, 2:] >= 0) & (placements[:, 2:] < layer.placement_size)
-    improver = Improver(Canvas(layer, images), Priors(), max_features=10**9)
+    improver = Improver(Canvas(layer, images), Priors())
     features = [improver.feature(part) for part in parts]
     found = improver.evaluate(features, placements[inside.all(axis=1)], prune=False)
     return improver, found

@@ -26,7 +26,7 @@ _DAMAGE = (
     zlib.error,
     EOFError,
     KeyError,
-    NotImplementedError,
+    NotImplementedError,  # zipfile's word for a compression that it does not know
     RuntimeError,
     TypeError,
     ValueError,

@@ -154,7 +154,7 @@ def test_delete_removes_a_useless_feature(absorb):
     assert now.counts.errors == 0
 
     def move(now, improver, rng):
-        return moves.delete(now, improver, 1, absorb)
+        return moves.delete(now, improver, rng, 1, absorb)
 
     assert_undone(move, now, improver, RING)
 
@@ -162,8 +162,8 @@ def test_delete_removes_a_useless_feature(absorb):
 def test_delete_of_a_feature_that_is_gone_proposes_nothing():
     improver = draw((RING, GRID))
     now = explain(improver, (RING, GRID))
-    assert list(moves.delete(now, improver, 1, absorb=False)) == []
-    assert list(moves.delete(now, improver, 0, absorb=True)) == []
+    assert list(moves.delete(now, improver, None, 1, absorb=False)) == []
+    assert list(moves.delete(now, improver, None, 0, absorb=True)) == []
 
 
 def test_scratch_and_messages_place_features_anew():
@@ -247,7 +247,7 @@ EVERY_MOVE = {
     "crop": moves.crop,
     "tidy": moves.tidy,
     "shift": moves.shift,
-    "delete": lambda now, improver, rng: moves.delete(now, improver, 0, absorb=False),
+    "delete": lambda now, improver, rng: moves.delete(now, improver, rng, 0, absorb=False),
     "messages": place_by_messages,
 }
 
@@ -285,8 +285,8 @@ def test_the_search_finds_both_parts_from_nothing():
 
 def test_the_search_keeps_to_the_most_features():
     improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
-    limited = Improver(improver.canvas, Priors(), max_features=1)
-    outcome = run(search.Search(limited, explain(improver), np.random.default_rng(0)), Limits())
+    limited = search.Search(improver, explain(improver), np.random.default_rng(0), max_features=1)
+    outcome = run(limited, Limits())
     assert len(outcome.best.features) == 1
 
 

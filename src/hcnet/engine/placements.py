@@ -15,12 +15,14 @@ from typing import Any
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from hcnet.engine.compilation import FAST_MATH, compile_factors
 from hcnet.engine.cpu_primitives import PRIMITIVES
-from hcnet.engine.driver import Measurement
+from hcnet.engine.driver import Limits, Measurement, Outcome, run
 from hcnet.factors import HUGE
 from hcnet.objective import Priors
+from hcnet.solutions import kernels
 from hcnet.solutions.explanation import Explanation, Feature, IntArray, concatenate_offsets
 from hcnet.solutions.improver import Improver
 
@@ -34,14 +36,15 @@ def _edges(
     positions: Any, features: Any, offsets: Any, starts: Any, geometry: Any, sign: Any
 ) -> Any:
     """The pixels' lists of candidates: pixel ids, where each list begins, candidate ids."""
-    image, width, hs, ws = geometry[0], geometry[1], geometry[2], geometry[3]
+    image, width = geometry[0], geometry[1]
     begin = np.zeros(sign.size + 1, np.int64)
     members = np.empty(0, np.int32)
     fill = begin[:-1]
     for counting in (True, False):  # the same walk twice: how long is each list, then fill it
         for z in range(positions.size):
-            p, f = positions[z], features[z]
-            base = p // (ws * hs) * image + (p // ws) % hs * width + p % ws
+            f = features[z]
+            i, r, c = kernels.locate(positions[z], geometry)
+            base = i * image + r * width + c
             for q in range(starts[f], starts[f + 1]):
                 pixel = base + offsets[q]
                 if sign[pixel] == 0:
@@ -79,6 +82,18 @@ def _sweep(
             messages[a + j] = new
 
 
+SWEEPS = 30
+PATIENCE = 8  # sweeps without a better joint log-probability
+
+
+def infer_placements(
+    features: Sequence[Feature], improver: Improver, priors: Priors, rng: np.random.Generator
+) -> Outcome[Explanation]:
+    """The most probable placements of known features that message passing comes by."""
+    process = PlacementPassing(features, improver, priors, rng)
+    return run(process, Limits(max_iter=SWEEPS, patience=PATIENCE))
+
+
 class PlacementPassing:
     """A process for the driver: infer placements of known features by MPMP."""
 
@@ -110,7 +125,7 @@ class PlacementPassing:
         self._pixels = np.flatnonzero(np.diff(self._begin))
         noise = priors.noise
         self._evidence = np.where(sign > 0, noise.k1, noise.k0).astype(np.float32)
-        prior = math.log(priors.p_S) - math.log1p(-priors.p_S)
+        prior = float(logit(priors.p_S))
         self._belief = np.full(len(self._positions), prior, np.float32)
         self._messages = np.zeros(len(self._members), np.float32)
         self._change = math.inf
@@ -145,7 +160,5 @@ class PlacementPassing:
 
     def _placements(self) -> IntArray:
         on: NDArray[np.intp] = np.flatnonzero(self._belief > 0)
-        p = self._positions[on]
-        hs, ws = self._improver.canvas.layer.placement_size
-        columns = [p // (hs * ws), self._owners[on], p // ws % hs, p % ws]
-        return np.stack(columns, axis=1).astype(np.int64)
+        i, r, c = kernels.locate(self._positions[on], self._improver.canvas.geometry)
+        return np.stack([i, self._owners[on], r, c], axis=1).astype(np.int64)

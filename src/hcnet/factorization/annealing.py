@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import logit
 
 from hcnet.engine.driver import Measurement
 from hcnet.factorization.factors import (
@@ -39,11 +40,11 @@ class Annealing:
             (rng.random((rows, rank)) < (fixed.p_S or p)).astype(np.int8),
             (rng.random((columns, rank)) < (fixed.p_W or p)).astype(np.int8),
         )
-        self._prior = np.full(rank, np.log(p) - np.log1p(-p), np.float32)
+        self._prior = np.full(rank, logit(p), np.float32)
         last = LAST
         if fixed.p01 is not None and fixed.p10 is not None:
             error = max((fixed.p01 + fixed.p10) / 2, 1e-3)
-            last = float(np.log1p(-error) - np.log(error))
+            last = -float(logit(error))
         self._evidence = np.geomspace(FIRST, last, SWEEPS)
         self._parameters: Parameters | None = None
         self._done = 0

@@ -10,7 +10,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, logit
 
 from hcnet.engine.compilation import FAST_MATH
 from hcnet.images import BoolArray, FloatArray, Noise
@@ -147,7 +147,7 @@ def plug_in(factors: Factors, table: Table, fixed: Priors, shared: bool) -> Para
             density = np.full(factors.rank, (ones.sum() + 1) / (bits.size + 2))
         else:
             density = (ones + 1) / (size + 2)
-        densities.append(np.asarray(np.log(density) - np.log1p(-density), dtype=np.float32))
+        densities.append(logit(density).astype(np.float32))
     return Parameters(noise, *densities)
 
 

@@ -141,14 +141,14 @@ class Factorizer:
         # States are compared under the priors that messages are passed with: at the plug-in
         # ones, strong noise would make "no component at all" the best state of every run.
         priors = self.fixed.filled(PASSING_PRIORS)
-        improver = Improver(Canvas(layer, images), priors, rank)
+        improver = Improver(Canvas(layer, images), priors)
         process = MessagePassing(layer, images, improver, priors, options, self.rng)
         outcome = self._run("Message passing", process, sweeps, stop=False)
         factors = _as_factors(outcome.best, rank, self.table)
         if polish:
             settle(factors, self.sampler, self.fixed)
         self._consider(factors)
-        if not outcome.status.converged and outcome.status is not Status.ITERATION_LIMIT:
+        if outcome.status.cut_short:
             raise _CutShort
 
     def _prune(self, factors: Factors) -> Factors:
@@ -179,7 +179,7 @@ class Factorizer:
             lambda iteration, measurement, seconds: self._progress.step(measurement),
         )
         self._history += outcome.history
-        if outcome.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+        if outcome.status.cut_short:
             self._status = outcome.status
             if stop:
                 if isinstance(outcome.best, Factors):

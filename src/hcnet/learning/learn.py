@@ -36,7 +36,7 @@ from hcnet.progress import Progress, Silence
 from hcnet.refine.search import MoveStatistics, Search
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import NOWHERE, Explanation
-from hcnet.solutions.improver import UNLIMITED, Improver
+from hcnet.solutions.improver import Improver
 
 
 @dataclass
@@ -73,13 +73,15 @@ def learn(
     began = time.perf_counter()
     started = layer.with_features(layer.n_features or AUTO_FEATURES)
     memory = check_memory(started, images, options)
-    improver = Improver(Canvas(layer, images), priors, layer.n_features or UNLIMITED)
+    improver = Improver(Canvas(layer, images), priors)
     starts = _starts(priors, options, images, layer)
     problem = dead_start(starts[0][0], layer.feature_pixels) if options.sweeps else None
     if problem:
         warnings.warn(problem, UserWarning, stacklevel=3)
     deadline = None if options.max_seconds is None else began + options.max_seconds
-    learner = _Learner(started, images, improver, options, rng, progress, deadline)
+    learner = _Learner(
+        started, images, improver, layer.n_features or None, options, rng, progress, deadline
+    )
     runs: list[Learned] = []
     try:
         with interruptible():
@@ -138,6 +140,7 @@ class _Learner:
     layer: FeatureLayer
     images: Images
     improver: Improver
+    max_features: int | None
     options: LearningOptions
     rng: np.random.Generator
     progress: Progress
@@ -150,7 +153,7 @@ class _Learner:
         found, status = outcome.best, outcome.status
         moves: dict[str, MoveStatistics] = {}
         if self.options.algorithm == "refined" and not status.cut_short:
-            search = Search(self.improver, found, self.rng)
+            search = Search(self.improver, found, self.rng, self.max_features)
             refined = self._refine(search)
             # What the search holds is never worse than the driver's best, and tidier if as good.
             found, status, moves = search.now, refined.status, search.statistics

@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from hcnet.learning.passing import PassingOptions, logit
+from scipy.special import logit
+
+from hcnet.learning.passing import PassingOptions
 from hcnet.objective import Priors
 
 Algorithm = Literal["refined", "mpmp"]
@@ -14,19 +16,19 @@ ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
 
 # Features that message passing starts with where the number is left open.
 AUTO_FEATURES = 16
+# Pixels × weights that all starts of a fit may have together where their number is left open.
+RESTART_WORK = 4_000_000
+MOST_RESTARTS = 8
 # Sweeps of message passing: as an algorithm of its own, and as the start of a refinement.
 MPMP_SWEEPS = 50
+START_SWEEPS = 10
 # It is over when so many sweeps have not made the decoded state more probable.
 MPMP_PATIENCE = 15
-START_SWEEPS = 10
 
 # Max-product is scale-free: only the ratios of evidence and priors matter.  With the noise at
 # 1e-6 the evidence of a pixel is 13.8; a placement must then outweigh so many pixels, and a
 # weight's prior is so probable.  The first pair is the start of a refinement.
 NOISE = 1e-6
-# Pixels × weights that all starts of a fit may have together where their number is left open.
-RESTART_WORK = 4_000_000
-MOST_RESTARTS = 8
 PIXELS_PER_PLACEMENT = (2.5, 6.0)
 WEIGHT_DENSITIES = (0.4, 0.2)
 # A placement must not have to outweigh more pixels than a small feature has.

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import logit
 
 from hcnet.engine.base import Engine
 from hcnet.engine.cpu import CPUEngine
@@ -59,7 +60,7 @@ class MessagePassing:
             layer,
             images,
             images.evidence(priors.noise),
-            logit(priors.p_S),
+            float(logit(priors.p_S)),
             weight_prior(priors.p_W, shape, rng),
             rng,
         )
@@ -107,12 +108,7 @@ def memory_needed(layer: FeatureLayer, images: Images, options: PassingOptions) 
     return Layout(layer, images.n_images).memory(images.n_observed, lanes)
 
 
-def logit(p: float) -> float:
-    """Log-odds."""
-    return math.log(p) - math.log1p(-p)
-
-
 def weight_prior(p_W: float, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
     """Log-odds of W, each from a probability drawn from (0.9 p_W, p_W)."""
     p = rng.uniform(SYMMETRY * p_W, p_W, shape)
-    return np.asarray(np.log(p) - np.log1p(-p), dtype=np.float32)
+    return np.asarray(logit(p), dtype=np.float32)

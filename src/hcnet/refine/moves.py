@@ -174,7 +174,9 @@ def crop(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iter
         yield _with_feature(now, improver, cut)
 
 
-def delete(now: Explanation, improver: Improver, f: int, absorb: bool) -> Iterator[Proposal]:
+def delete(
+    now: Explanation, improver: Improver, rng: np.random.Generator, f: int, absorb: bool
+) -> Iterator[Proposal]:
     """Take feature f away; with `absorb` the others first take over the pixels they can."""
     if f >= len(now.features) or (absorb and len(now.features) == 1):
         return

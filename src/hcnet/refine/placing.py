@@ -6,15 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from hcnet.engine.driver import Limits, run
-from hcnet.engine.placements import PlacementPassing
+from hcnet.engine.placements import infer_placements
 from hcnet.objective import estimate
 from hcnet.refine.moves import Proposal
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
-
-SWEEPS = 30
-PATIENCE = 8  # sweeps without a better joint log-probability
 
 
 def place_by_messages(
@@ -24,6 +20,5 @@ def place_by_messages(
     if not now.features:
         return
     priors = estimate(now.counts, improver.priors)
-    process = PlacementPassing(now.features, improver, priors, rng)
-    found = run(process, Limits(max_iter=SWEEPS, patience=PATIENCE)).best
+    found = infer_placements(now.features, improver, priors, rng).best
     yield Proposal(list(found.features), found.placements)

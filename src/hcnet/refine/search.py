@@ -11,7 +11,7 @@ import numpy as np
 
 from hcnet.engine.driver import Measurement
 from hcnet.refine import moves
-from hcnet.refine.moves import Move, Proposal
+from hcnet.refine.moves import Move
 from hcnet.refine.placing import place_by_messages
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
@@ -40,6 +40,7 @@ class Search:
     improver: Improver
     now: Explanation
     rng: np.random.Generator
+    max_features: int | None = None
     statistics: dict[str, MoveStatistics] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -125,7 +126,7 @@ class Search:
     def _deletions(self) -> Iterator[bool]:
         for f in self.rng.permutation(len(self.now.features)):
             for absorb in (True, False):
-                better = self._attempt("delete", partial(_delete, f=int(f), absorb=absorb))
+                better = self._attempt("delete", partial(moves.delete, f=int(f), absorb=absorb))
                 yield better
                 if better:
                     break
@@ -150,7 +151,7 @@ class Search:
             )
             if proposal.key is not None:
                 self._failed.add(proposal.key)
-            fits = len(found.features) <= self.improver.max_features
+            fits = self.max_features is None or len(found.features) <= self.max_features
             if fits and found.bits < self.now.bits - 1e-6:
                 record.accepted += 1
                 record.bits_saved += self.now.bits - found.bits
@@ -158,9 +159,3 @@ class Search:
                 self._failed.clear()
                 return True
         return False
-
-
-def _delete(
-    now: Explanation, improver: Improver, rng: np.random.Generator, f: int, absorb: bool
-) -> Iterator[Proposal]:
-    return moves.delete(now, improver, f, absorb)

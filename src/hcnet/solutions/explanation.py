@@ -1,4 +1,4 @@
-"""A discrete solution (features and where they stand) and its coordinate-wise improvement."""
+"""A discrete solution: features, where they stand, and what that costs."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from hcnet.objective import Counts, Priors, code_length, estimate
 from hcnet.solutions import kernels
@@ -21,17 +21,14 @@ from hcnet.solutions.explanation import (
 
 # While a proposal is worked out, errors must stay affordable, or nothing could ever change.
 LEAST_NOISE = 0.01
-# More features than anything learns.
-UNLIMITED = 10**9
 
 
 class Improver:
     """Works proposals out: placements given features, features given placements, in turn."""
 
-    def __init__(self, canvas: Canvas, priors: Priors, max_features: int = UNLIMITED) -> None:
+    def __init__(self, canvas: Canvas, priors: Priors) -> None:
         self.canvas = canvas
         self.priors = priors
-        self.max_features = max_features
         self.ratio = 1.0
         if priors.p01 is not None and priors.p10 is not None:
             noise = priors.noise
@@ -115,7 +112,7 @@ class Improver:
             return NOWHERE
         assert priors.p_S is not None
         k1, k0 = priors.noise.k1, -priors.noise.k0
-        cost = math.log1p(-priors.p_S) - math.log(priors.p_S)
+        cost = -float(logit(priors.p_S))
         geometry = self.canvas.geometry
         offsets, starts = concatenate_offsets(features)
         sizes = [len(feature.candidates[0]) for feature in features]
@@ -185,7 +182,7 @@ class Improver:
             self.canvas.size[0],
             priors.noise.k1,
             -priors.noise.k0,
-            math.log(priors.p_W) - math.log1p(-priors.p_W),
+            float(logit(priors.p_W)),
             3,
         )
         fitted = [

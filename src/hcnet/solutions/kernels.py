@@ -19,6 +19,13 @@ TIERS = 4
 
 
 @_jit
+def locate(position: Any, geometry: Any) -> Any:
+    """Image, row and column of a position (or of many), counted through all of S."""
+    hs, ws = geometry[2], geometry[3]
+    return position // (hs * ws), position // ws % hs, position % ws
+
+
+@_jit
 def find_candidates(sign: Any, offsets: Any, geometry: Any, ratio: float) -> Any:
     """Positions where a feature has more on pixels below it than ratio × off pixels."""
     image, width, hs, ws, _, _, n_images = geometry
@@ -160,7 +167,7 @@ def place_greedily(
     Candidates come ranked; they join the queue in a few tiers, and at each tier those whose
     window holds too few uncovered pixels by then are left out.
     """
-    image, width, hs, ws = geometry[0], geometry[1], geometry[2], geometry[3]
+    image, width = geometry[0], geometry[1]
     n = candidates.size
     head = np.full(BUCKETS, -1, np.int64)
     after = np.empty(n, np.int64)
@@ -183,10 +190,7 @@ def place_greedily(
                 continue
             head[b] = after[z]
             f = features[z]
-            p = candidates[z]
-            c = p % ws
-            r = (p // ws) % hs
-            i = p // (ws * hs)
+            i, r, c = locate(candidates[z], geometry)
             base = i * image + r * width + c
             gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
             if gain <= cost + 1e-6:
@@ -218,10 +222,8 @@ def tile_candidates(candidates: Any, geometry: Any) -> Any:
     tile = np.empty(n, np.int64)
     begin = np.zeros(n_images * rows * cols + 1, np.int64)
     for z in range(n):
-        p = candidates[z]
-        c = p % ws
-        r = (p // ws) % hs
-        tile[z] = (p // (ws * hs) * rows + r // h) * cols + c // w
+        i, r, c = locate(candidates[z], geometry)
+        tile[z] = (i * rows + r // h) * cols + c // w
         begin[tile[z] + 1] += 1
     for t in range(begin.size - 1):
         begin[t + 1] += begin[t]
@@ -255,7 +257,7 @@ def exchange(
     Returns which placements are left and how many changed; `placements` and `cover` change in
     place.
     """
-    image, width, hs, ws, h, w, _ = geometry
+    image, width, h, w = geometry[0], geometry[1], geometry[4], geometry[5]
     order, begin, rows, cols = tiles
     keep = np.ones(placements.shape[0], np.bool_)
     changed = 0
@@ -281,8 +283,7 @@ def exchange(
                     # Not enough bare pixels in the window, even with those just released.
                     if k1 * (bare[p] + released) <= best + 1e-6:
                         continue
-                    c = p % ws
-                    r = (p // ws) % hs
+                    _, r, c = locate(p, geometry)
                     if abs(r - r0) >= h or abs(c - c0) >= w:
                         continue
                     f = features[x]

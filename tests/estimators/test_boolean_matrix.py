@@ -47,6 +47,14 @@ def test_the_number_of_components_is_found(seed):
     assert error(model, data) < 0.003
 
 
+def test_a_given_number_of_components_is_kept_though_noise_hides_them():
+    """At 40 % flips the empty answer is more probable than the truth, and half of it is wrong."""
+    data = boolean_matrix(shape=(200, 200), rank=5, flips=0.4, random_state=0)
+    model = BooleanMatrixFactorization(5, random_state=0).fit(data.table)
+    assert model.components_.any(axis=1).all()
+    assert error(model, data) < 0.31
+
+
 def test_pure_noise_has_no_component():
     table = np.random.default_rng(0).random((60, 60)) < 0.5
     model = BooleanMatrixFactorization(max_components=4, random_state=0).fit(table)

@@ -1,0 +1,314 @@
+"""FeatureLearner keeps limits, explains bad input, and behaves as scikit-learn expects."""
+
+import pickle
+import re
+import time
+import warnings
+
+import numpy as np
+import pytest
+from scenes import learner, scene
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+
+from hcnet import FeatureLearner
+from hcnet.datasets import letters
+from hcnet.engine.driver import Status
+from hcnet.learning.learn import NotEnoughMemoryError
+
+# --- limits ---------------------------------------------------------------------------------
+
+
+def test_the_time_limit_is_kept():
+    data = letters(size=(90, 90), n_placements=36, random_state=0)
+    began = time.perf_counter()
+    found = FeatureLearner(feature_size=14, n_init=1000, max_seconds=6.0, random_state=0)
+    found.fit(data.images)
+    assert 6 <= time.perf_counter() - began < 30  # one step more, on a busy machine
+    assert found.status_ == Status.TIME_LIMIT.value
+    assert found.compression_ratio_ < 1
+
+
+def test_too_little_memory_names_the_ways_out():
+    images, _ = scene()
+    with pytest.raises(NotEnoughMemoryError) as caught:
+        learner(n_features=7, max_memory=100_000).fit(images)
+    for way in (
+        "n_features (now 7)",
+        "feature_size (now 3×3)",
+        "images per fit (now 6 of 16×16)",
+        "raise max_memory",
+        "max_iter=0",
+    ):
+        assert way in str(caught.value)
+    with pytest.raises(MemoryError, match="max_memory") as caught:
+        learner(algorithm="mpmp", max_memory=100_000).fit(images)
+    assert "max_iter=0" not in str(caught.value)
+
+
+def test_memory_is_told(fitted):
+    assert fitted[0].memory_ > 6 * 16 * 16 * 9 * 16 * 8
+    learner(max_memory=fitted[0].memory_, max_iter=1).fit(fitted[1])
+
+
+def test_the_iteration_limit_is_told():
+    images, _ = scene()
+    found = learner(algorithm="mpmp", max_iter=1, n_init=1).fit(images)
+    assert found.status_ == Status.ITERATION_LIMIT.value
+
+
+# --- bad input ------------------------------------------------------------------------------
+
+ONE = np.eye(6)
+BAD_DATA = {
+    "empty": (np.zeros((0, 6, 6)), ValueError, "0 sample.* minimum of 1 is required"),
+    "no pixels": (np.zeros((3, 0)), ValueError, "at least one pixel"),
+    "not binary": (ONE * 7, ValueError, r"only 0 and 1, got .*7 \(6 of 36.*X > 3.5"),
+    "bytes": (np.uint8([[10, 250]]), ValueError, r"X > 130\."),
+    "infinite": (np.full((6, 6), np.inf), ValueError, "inf"),
+    "rank 1": (np.zeros(6), ValueError, r"\(height, width\).*got 1 dim.*Reshape your data"),
+    "rank 5": (np.zeros((1,) * 5), ValueError, "got 5 dimensions"),
+    "objects": (np.array([[0, None]]), TypeError, "got dtype object"),
+    "strings": (np.array([["a"]]), TypeError, "numbers or booleans, got dtype <U1"),
+    "ragged": ([np.zeros((6, 6)), np.zeros((6, 5))], ValueError, "to the same size"),
+    "complex": (ONE * 1j, ValueError, "Complex data not supported"),
+    "sparse": (sparse.csr_array(ONE), TypeError, "Sparse input is not supported"),
+    "too small": (np.ones((2, 2)), ValueError, "feature_size 3×3 is larger than the images, 2×2"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_DATA)
+def test_bad_data_is_explained(kind, fitted):
+    data, error, message = BAD_DATA[kind]
+    with pytest.raises(error, match=message):
+        learner().fit(data)
+    with pytest.raises(error, match=message):
+        fitted[0].transform(data)
+
+
+def test_nan_without_a_mask_warns_once(fitted):
+    data = np.where(np.eye(16, dtype=bool), np.nan, fitted[1][0, 0])
+    for call in (fitted[0].transform, fitted[0].denoise, fitted[0].score, learner().fit):
+        with pytest.warns(UserWarning, match=r"16 NaN and no mask was given.*np\.isnan") as seen:
+            call(data)
+        assert len(seen) == 1
+
+
+BAD_MASKS = {
+    "everything": (np.ones((6, 6), bool), "Every entry of X is missing"),
+    "another shape": (np.zeros((6, 5), bool), r"shape of X, \(6, 6\), got \(6, 5\)"),
+    "numbers": (np.full((6, 6), 0.5), "must hold booleans"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_MASKS)
+def test_a_bad_mask_is_explained(kind):
+    mask, message = BAD_MASKS[kind]
+    with pytest.raises(ValueError, match=message):
+        learner().fit(ONE, mask=mask)
+
+
+BAD_OPTIONS = [
+    ({"feature_size": 0}, "feature_size must be one positive whole number or two"),
+    ({"feature_size": (3, 3, 3)}, "feature_size must be"),
+    ({"feature_size": 2.5}, "feature_size must be"),
+    ({"feature_size": (3, 7)}, "3×7 is larger than the images, 6×6"),
+    ({"border": "round"}, "border must be 'full'.* or 'valid', got 'round'"),
+    ({"n_features": 0}, "n_features must be a whole number of at least 1, or None"),
+    ({"n_features": 2.5}, "n_features must be"),
+    ({"n_features": True}, "n_features must be"),
+    ({"p_S": 0.0}, "p_S must lie strictly between 0 and 0.5"),
+    ({"p_S": 0.5}, "p_S must lie strictly"),
+    ({"p_W": -0.1}, "p_W must lie strictly"),
+    ({"p_W": float("nan")}, "p_W must lie strictly"),
+    ({"p01": 0.7, "p10": 0.1}, "p01 must lie strictly.*no information"),
+    ({"p01": 0.1, "p10": "x"}, "p10 must lie strictly"),
+    ({"p01": 0.1}, "p01 and p10 must be given together"),
+    ({"p10": 0.1}, "p01 and p10 must be given together"),
+    ({"algorithm": "magic"}, "algorithm must be one of 'refined', 'mpmp', got 'magic'"),
+    ({"schedule": "never"}, "schedule must be one of 'sequential'"),
+    ({"engine": "steam"}, "engine must be one of 'cpu', 'reference'"),
+    ({"damping": 0.0}, "damping must be larger than 0 and at most 1"),
+    ({"damping": 1.1}, "damping must be"),
+    ({"n_init": 0}, "n_init must be a whole number of at least 1"),
+    ({"max_iter": -1}, "max_iter must be a whole number of at least 0"),
+    ({"max_seconds": 0}, "max_seconds must be a positive number, or None"),
+    ({"max_memory": 0}, "max_memory must be a whole number of at least 1"),
+    ({"random_state": -1}, "random_state must be None, a whole number"),
+    ({"random_state": "seed"}, "random_state must be"),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), BAD_OPTIONS, ids=lambda x: re.sub(r"\W+", "-", str(x))
+)
+def test_a_bad_option_is_explained(options, message):
+    with pytest.raises(ValueError, match=message):
+        learner(**options).fit(ONE)
+
+
+@pytest.mark.filterwarnings("ignore:No part was found")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"p_W": 1e-7}, r"Nothing can be learned with p_W=1e-07.*raise p_W or lower p10"),
+        ({"p_S": 1e-90}, r"Nothing can be learned with p_S=1e-90.*all its 9 pixels.*raise p_S"),
+    ],
+)
+def test_a_dead_start_warns(options, message):
+    with pytest.warns(UserWarning, match=message):
+        learner(**options).fit(ONE)
+
+
+def test_a_small_window_is_no_dead_start():
+    images = np.random.default_rng(0).random((5, 5)) < 0.3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "No part was found")
+        for size in (1, (1, 2), 2):
+            learner(feature_size=size, algorithm="mpmp", n_init=1).fit(images)
+
+
+def test_other_channels_are_refused(fitted):
+    with pytest.raises(ValueError, match=r"X has 2 channels.*learned with 1"):
+        fitted[0].transform(np.zeros((1, 2, 9, 9)))
+
+
+def test_an_unfitted_learner_says_so():
+    for call in ("transform", "denoise", "score", "placements", "compression_ratio"):
+        with pytest.raises(NotFittedError):
+            getattr(FeatureLearner(), call)(ONE)
+    with pytest.raises(NotFittedError):
+        FeatureLearner().inpaint(ONE, ONE > 0)
+    with pytest.raises(NotFittedError):
+        FeatureLearner().save("nowhere.hcn")
+
+
+# --- a scikit-learn estimator ---------------------------------------------------------------
+
+
+def test_save_and_load(fitted, tmp_path):
+    found, images = fitted
+    loaded = FeatureLearner.load(found.save(tmp_path / "parts.hcn"))
+    np.testing.assert_array_equal(loaded.features_, found.features_)
+    assert (loaded.transform(images) != found.transform(images)).nnz == 0
+    assert loaded.score(images) == found.score(images)
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        found.save(tmp_path / "parts.hcn")
+    # It can learn again, though the estimated density of tight parts is not one to be given.
+    assert found.p_W_ >= 0.5
+    loaded.fit(images)
+
+
+def test_clone_and_set_params(fitted):
+    found, images = fitted
+    copy = clone(found)
+    assert copy.get_params() == found.get_params()
+    assert not hasattr(copy, "features_")
+    copy.set_params(n_features=1)
+    assert len(copy.fit(images).features_) == 1
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        copy.set_params(n_feature=1)
+
+
+def test_pickle(fitted):
+    found, images = fitted
+    copy = pickle.loads(pickle.dumps(found))
+    assert (copy.transform(images) != found.transform(images)).nnz == 0
+    assert copy.status_ == found.status_
+
+
+def test_in_a_pipeline():
+    images, _ = scene()
+    steps = [("binary", FunctionTransformer(lambda x: x > 127)), ("parts", learner())]
+    pipeline = Pipeline(steps)
+    codes = pipeline.fit_transform(images * np.uint8(255))
+    np.testing.assert_array_equal(pipeline[-1].inverse_transform(codes), images)
+    assert pipeline.set_params(parts__n_features=1)[-1].n_features == 1
+
+
+class Rows(FeatureLearner):
+    """Rows of any numbers as images of one row, so that scikit-learn's checks can feed it."""
+
+    @staticmethod
+    def images(X):
+        array = X if sparse.issparse(X) else np.asarray(X)
+        if sparse.issparse(X) or array.ndim != 2 or 0 in array.shape or array.dtype.kind == "c":
+            return X  # to be refused
+        return (np.floor(4 * array.astype(float)) % 2)[:, None]
+
+    def fit(self, X, y=None, mask=None):
+        return super().fit(self.images(X), y, mask)
+
+    def fit_transform(self, X, y=None, mask=None):
+        return self.fit(X).transform(X)
+
+    def transform(self, X, mask=None):
+        return super().transform(self.images(X), mask)
+
+    def score(self, X, y=None, mask=None):
+        return super().score(self.images(X), y, mask)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = False
+        return tags
+
+
+NOT_BINARY = "feeds numbers that are neither 0 nor 1, which are refused"
+ANY_SIZE = "an image has no fixed number of features: images of another size are transformed, too"
+WITHOUT_BINARY_DATA = {
+    "check_dtype_object": "arrays of objects are refused: anything may be in them",
+    **dict.fromkeys(
+        (
+            "check_dict_unchanged",
+            "check_dont_overwrite_parameters",
+            "check_estimators_dtypes",
+            "check_estimators_fit_returns_self",
+            "check_estimators_overwrite_params",
+            "check_estimators_pickle",
+            "check_f_contiguous_array_estimator",
+            "check_fit2d_1feature",
+            "check_fit2d_1sample",
+            "check_fit2d_predict1d",
+            "check_fit_check_is_fitted",
+            "check_fit_idempotent",
+            "check_fit_score_takes_y",
+            "check_methods_sample_order_invariance",
+            "check_methods_subset_invariance",
+            "check_n_features_in",
+            "check_n_features_in_after_fitting",
+            "check_pipeline_consistency",
+            "check_positive_only_tag_during_fit",
+            "check_readonly_memmap_input",
+            "check_transformer_data_not_an_array",
+            "check_transformer_general",
+            "check_transformer_n_iter",
+        ),
+        NOT_BINARY,
+    ),
+}
+WITH_BINARY_DATA = dict.fromkeys(
+    ("check_n_features_in", "check_n_features_in_after_fitting", "check_transformer_general"),
+    ANY_SIZE,
+)
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks warn of their own accord
+@pytest.mark.parametrize(
+    ("kind", "exceptions"),
+    [(FeatureLearner, WITHOUT_BINARY_DATA), (Rows, WITH_BINARY_DATA)],
+    ids=["as it is", "fed with binary rows"],
+)
+def test_it_is_a_scikit_learn_estimator(kind, exceptions):
+    estimator = kind(feature_size=1, n_init=1, max_iter=2, random_state=0)
+    results = check_estimator(estimator, expected_failed_checks=exceptions, on_fail=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert failed == {}
+    # An exception that is none any more must leave the list.
+    excused = {r["check_name"] for r in results if r["status"] == "xfail"}
+    assert excused == set(exceptions)

@@ -69,8 +69,7 @@ class Factorizer:
         self._max_memory = max_memory
         self._history: list[Record] = []
         self._status = Status.FINISHED
-        self._wanted: int | None = None  # components that a state must use to count
-        self._best: tuple[tuple[bool, float], Factors] = ((False, -np.inf), self._empty())
+        self._best: tuple[float, Factors] = (-np.inf, self._empty())
 
     def by_messages(self, rank: int, options: PassingOptions, sweeps: int | None) -> Factorized:
         """The paper's algorithm alone."""
@@ -80,7 +79,6 @@ class Factorizer:
 
     def refined(self, rank: int | None, most: int, n_init: int | None) -> Factorized:
         """Best of several starts, then the posterior mean made binary."""
-        self._wanted = rank
         try:
             if rank is None:
                 self._search_rank(most)
@@ -188,12 +186,7 @@ class Factorizer:
         return outcome
 
     def _consider(self, factors: Factors) -> None:
-        """Keep the best state: one that uses as many components as were asked for, first of all.
-
-        Near the limit of what noise allows, fewer components are more probable than the truth.
-        """
-        complete = self._wanted is None or factors.used().rank == self._wanted
-        value = complete, marginal_log_joint(factors, self.table)
+        value = marginal_log_joint(factors, self.table)
         if value > self._best[0]:
             self._best = (value, factors.copy())
 

@@ -75,6 +75,16 @@ def parts_figure(
     save(name, beside(grid(seen, image_columns), grid(parts, part_columns)))
 
 
+def shapes_figure(data: datasets.ShapesData) -> None:
+    """Some images of each category, all parts, and which template has which part."""
+    categories = [
+        grid([panel(image[0], 4) for image in data.images[data.labels == label][:8]], 2)
+        for label in (0, 1)
+    ]
+    parts = grid([panel(feature[0], 6) for feature in data.features], 2)
+    save("shapes", beside(*categories, parts, panel(data.template_weights[..., 0, 0], 30)))
+
+
 def main() -> None:
     """Draw all of them."""
     FOLDER.mkdir(exist_ok=True)
@@ -99,6 +109,7 @@ def main() -> None:
         images=8,
         image_columns=4,
     )
+    shapes_figure(datasets.shapes(**seed))
     for name, patterns in (("deconvolution", "fixed"), ("deconvolution-random", "random")):
         parts_figure(
             name,

@@ -6,13 +6,16 @@ from hcnet.datasets.matrices import BooleanMatrixData, boolean_matrix
 from hcnet.datasets.page import text
 from hcnet.datasets.parts import PartsData
 from hcnet.datasets.patterns import deconvolution
+from hcnet.datasets.shapes import ShapesData, shapes
 
 __all__ = [
     "BooleanMatrixData",
     "PartsData",
+    "ShapesData",
     "boolean_matrix",
     "deconvolution",
     "letters",
+    "shapes",
     "small_letters",
     "symbols",
     "text",

@@ -1,0 +1,157 @@
+"""Jittered shapes in two categories: the data of the paper's two-layer experiment."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hcnet.datasets._arguments import RandomState, check_count, check_noise, make_generator
+from hcnet.datasets.parts import BoolArray, IntArray, assemble, flip_noise
+
+__all__ = ["ShapesData", "shapes"]
+
+_FEATURE_NAMES = ("square", "circle", "backward diagonal", "forward diagonal")
+
+# The two features of each template. Consecutive templates share no feature and make up one
+# category, so the category is the XOR of the two traits and neither tells it alone.
+_TEMPLATES = np.array([(0, 2), (1, 3), (0, 3), (1, 2)], dtype=np.int64)
+_TEMPLATES_PER_CATEGORY = 2
+
+# The smallest window in which the square still has four holes.
+_MIN_FEATURE_SIZE = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapesData:
+    """Binary images of two parts each, their categories, and the network that made them.
+
+    With K the side of a part's window, images have sides H = W = K + 2 * (jitter - 1).
+
+    Attributes:
+        images: bool (N, 1, H, W), what is observed.
+        clean: bool (N, 1, H, W), the same without noise.
+        labels: int64 (N,), the category: 0 or 1.
+        templates: int64 (N,), the pattern: 0 or 1 in category 0, 2 or 3 in category 1.
+        features: bool (4, 1, K, K), the true parts: the weights of the first layer.
+        template_weights: bool (4, 4, 1, 1), which template (first axis) has which feature (second
+            axis): the weights of the second layer.
+        feature_names: one name per feature.
+        template_names: one name per template.
+        parts: bool (N, 1, H - jitter + 1, W - jitter + 1), the OR of the two shifted parts: the
+            image before its pixels were moved.
+
+    """
+
+    images: BoolArray
+    clean: BoolArray
+    labels: IntArray
+    templates: IntArray
+    features: BoolArray
+    template_weights: BoolArray
+    feature_names: tuple[str, ...]
+    template_names: tuple[str, ...]
+    parts: BoolArray
+
+
+def shapes(
+    *,
+    n_images: int = 100,
+    feature_size: int = 21,
+    jitter: int = 3,
+    noise: float = 1e-3,
+    random_state: RandomState = None,
+) -> ShapesData:
+    """Squares and circles crossed by diagonals, the paper's synthetic data for two layers.
+
+    Each image is one of four templates, equally likely: a square with four holes or a circle,
+    with a backward or a forward diagonal. Square with backward and circle with forward diagonal
+    are category 0, the other two category 1.
+
+    Both parts are shifted, each by itself and uniformly, within a window of `jitter` x `jitter`.
+    Then each pixel of their OR is moved within a window of the same size, again by itself and
+    uniformly; pixels that meet merge. Last comes the noise. The paper uses 100 images to train
+    on and 10,000 to test.
+
+    Args:
+        n_images: how many images.
+        feature_size: side of the window in which a part is drawn, one pixel thick. Even sizes put
+            the cross of the square half a pixel off its centre.
+        jitter: side of the windows of the two movements; 1 moves nothing.
+        noise: probability that a pixel is flipped.
+        random_state: seed.
+
+    Returns:
+        The images of side `feature_size + 2 * (jitter - 1)`, with their categories and parts.
+
+    Raises:
+        ValueError: if an argument is out of range.
+
+    """
+    n_images = check_count("n_images", n_images)
+    feature_size = check_count("feature_size", feature_size, minimum=_MIN_FEATURE_SIZE)
+    jitter = check_count("jitter", jitter)
+    noise = check_noise(noise)
+    rng = make_generator(random_state)
+    features = _draw_features(feature_size)
+    templates = rng.integers(len(_TEMPLATES), size=n_images)
+    parts = _place_parts(features, templates, jitter, rng)
+    clean = _move_pixels(parts, jitter, rng)
+    weights = np.zeros((len(_TEMPLATES), len(features), 1, 1), dtype=bool)
+    weights[np.arange(len(_TEMPLATES))[:, None], _TEMPLATES] = True
+    return ShapesData(
+        images=flip_noise(clean, noise, rng),
+        clean=clean,
+        labels=templates // _TEMPLATES_PER_CATEGORY,
+        templates=templates,
+        features=features,
+        template_weights=weights,
+        feature_names=_FEATURE_NAMES,
+        template_names=tuple(
+            f"{_FEATURE_NAMES[shape]} with {_FEATURE_NAMES[line]}" for shape, line in _TEMPLATES
+        ),
+        parts=parts,
+    )
+
+
+def _draw_features(side: int) -> BoolArray:
+    """The four parts, bool (4, 1, side, side)."""
+    square = np.zeros((side, side), dtype=bool)
+    strokes = [0, side // 2, side - 1]
+    square[strokes] = square[:, strokes] = True
+    # All pixels within half a pixel of the circle of radius (side - 1) / 2. Twice the coordinates
+    # are integers for every side, so no rounding decides about a pixel.
+    doubled = 2 * np.arange(side) - (side - 1)
+    distance = doubled[:, None] ** 2 + doubled**2
+    circle = (distance >= (side - 2) ** 2) & (distance <= side**2)
+    backward = np.eye(side, dtype=bool)
+    return np.stack([square, circle, backward, backward[:, ::-1]])[:, None]
+
+
+def _place_parts(
+    features: BoolArray, templates: IntArray, jitter: int, rng: np.random.Generator
+) -> BoolArray:
+    """The OR of the two parts of each image, each at its own corner."""
+    n_images, side = len(templates), features.shape[-1] + jitter - 1
+    chosen = _TEMPLATES[templates].ravel()
+    image = np.arange(n_images).repeat(_TEMPLATES.shape[1])
+    rows = np.column_stack([image, chosen, rng.integers(jitter, size=(len(chosen), 2))])
+    placements = ((i, f, r, c) for i, f, r, c in rows.tolist())
+    # Every part fills its window from side to side, so the corners are those of the windows.
+    return assemble(
+        [feature[0] for feature in features],
+        _FEATURE_NAMES,
+        placements,
+        n_images=n_images,
+        size=(side, side),
+        noise=0.0,
+        rng=rng,
+    ).clean
+
+
+def _move_pixels(parts: BoolArray, jitter: int, rng: np.random.Generator) -> BoolArray:
+    """Each pixel at a random place of its own, in images that are larger by the reach."""
+    n_images, channels, height, width = parts.shape
+    clean = np.zeros((n_images, channels, height + jitter - 1, width + jitter - 1), dtype=bool)
+    image, channel, row, column = np.nonzero(parts)
+    down, right = rng.integers(jitter, size=(2, len(row)))
+    clean[image, channel, row + down, column + right] = True
+    return clean

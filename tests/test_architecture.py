@@ -11,13 +11,15 @@ ROOT = Path(__file__).parents[1] / "src" / "hcnet"
 # what a person holds.  A package stands for all its modules that are not listed by themselves.
 LAYERS = (
     ("factors", "images", "layers"),  # formulas, and what data and layers are
-    ("datasets", "engine.schedules", "engine.driver", "engine.compilation"),
-    ("engine.cpu_primitives", "messages", "objective"),
+    ("datasets", "engine.schedules", "engine.driver", "engine.planes"),
+    ("engine.compilation", "engine.cpu_primitives"),
+    ("messages", "pool_messages", "objective", "archive"),
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
     ("engine.placements", "model", "progress"),
     ("refine",),
     ("learning",),
-    ("factorization", "inference", "validation"),
+    ("factorization", "hierarchy", "inference"),
+    ("validation",),
     ("estimators",),
     ("hcnet",),  # the public names
     ("metrics", "plotting"),

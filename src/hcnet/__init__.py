@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hcnet.estimators.boolean_matrix import BooleanMatrixFactorization
     from hcnet.estimators.feature_learner import FeatureLearner
+    from hcnet.estimators.hcn import HCN
+    from hcnet.hierarchy.specification import Layer
 
 __version__ = "0.1.0"
-__all__ = ["BooleanMatrixFactorization", "FeatureLearner", "__version__"]
+__all__ = ["HCN", "BooleanMatrixFactorization", "FeatureLearner", "Layer", "__version__"]
 
 # Loaded on first use: Numba takes a second to import, and `hcnet --version` needs none of it.
 _HOMES = {
     "BooleanMatrixFactorization": "hcnet.estimators.boolean_matrix",
     "FeatureLearner": "hcnet.estimators.feature_learner",
+    "HCN": "hcnet.estimators.hcn",
+    "Layer": "hcnet.hierarchy.specification",
 }
 
 

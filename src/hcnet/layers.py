@@ -1,4 +1,4 @@
-"""What a feature layer is: its shapes and priors, frozen.  No numbers are computed here."""
+"""What the layers are: their shapes, frozen.  No numbers are computed here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Border = Literal["full", "valid"]
+PoolBorder = Literal["full", "same"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +56,64 @@ class FeatureLayer:
         return FeatureLayer(
             n_features, self.n_channels, self.feature_size, self.image_size, self.border
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLayer:
+    """A pooling layer: every active element of R moves within a window to an element of S below.
+
+    With ``border="full"`` (the paper) the grid below is larger than R, so that every element can
+    take all positions of its window; with ``"same"`` both grids are equal, windows are centred,
+    and elements at the border have fewer positions.
+    """
+
+    n_channels: int
+    window: tuple[int, int]
+    below_size: tuple[int, int]
+    border: PoolBorder = "full"
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of R."""
+        (H, W), (h, w) = self.below_size, self.window
+        return (H, W) if self.border == "same" else (H - h + 1, W - w + 1)
+
+    @property
+    def offset(self) -> tuple[int, int]:
+        """Member (i, j) of the pool of R[r, c] is S[r + i - offset[0], c + j - offset[1]]."""
+        if self.border == "full":
+            return 0, 0
+        return (self.window[0] - 1) // 2, (self.window[1] - 1) // 2
+
+    @property
+    def n_members(self) -> int:
+        """Positions in a window."""
+        return self.window[0] * self.window[1]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassLayer:
+    """What may be in an image: templates, each of a category.
+
+    By default every image holds exactly one template: one of the categories, all equally probable,
+    and one of its templates (the paper).  With `p_on` each template is present at each position by
+    itself with that probability, so that an image may hold several objects, or none.
+    """
+
+    categories: tuple[int, ...]  # of every template
+    p_on: float | None = None
+
+    @property
+    def n_templates(self) -> int:
+        """Templates of all categories."""
+        return len(self.categories)
+
+    @property
+    def n_classes(self) -> int:
+        """Categories."""
+        return max(self.categories) + 1
+
+
+def equal_classes(n_classes: int, templates_per_class: int) -> ClassLayer:
+    """K categories of J templates each: template k·J + j is the j-th of category k."""
+    return ClassLayer(tuple(k for k in range(n_classes) for _ in range(templates_per_class)))

@@ -143,6 +143,18 @@ class Messages:
             return self.layout.from_kernel(self.kernel)
         return self.layout.from_field(self.field)
 
+    def set_placement_prior(self, prior: FloatArray) -> None:
+        """Another prior of S, (images, features, height, width); `add_priors` takes it up."""
+        if self.layout.kernel_is_weights:
+            self.field_prior = self.layout.to_field(prior, fill=-HUGE)
+        else:
+            self.kernel_prior = self.layout.to_kernel(prior)
+
+    def add_priors(self) -> None:
+        """Turn sums of messages (`Engine.collect`) into beliefs."""
+        self.field += self.field_prior
+        self.kernel += self.kernel_prior
+
     def decode(self) -> tuple[BoolArray, BoolArray]:
         """S (images, features, height, width) and W (features, channels, height, width)."""
         S = np.ascontiguousarray(self.placement_beliefs() > 0)
@@ -156,28 +168,37 @@ def observed_pixels(images: Images, rng: np.random.Generator) -> NDArray[np.int3
     One tree per observed pixel (an unobserved one would send exactly 0 for ever), shuffled
     once, so that a schedule can take runs of neighbours in memory in random order.
     """
-    pixels = np.argwhere(images.observed).astype(np.int32)
+    return _shuffled(images.observed, rng)
+
+
+def all_elements(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
+    """As `observed_pixels`, for an R that is not observed: one tree per element."""
+    return _shuffled(np.ones(shape, bool), rng)
+
+
+def _shuffled(which: BoolArray, rng: np.random.Generator) -> NDArray[np.int32]:
+    pixels = np.argwhere(which).astype(np.int32)
     rng.shuffle(pixels)
     return pixels
 
 
 def start_messages(
     layer: FeatureLayer,
-    images: Images,
+    pixels: NDArray[np.int32],
     evidence: FloatArray,
     placement_prior: FloatArray | float,
     weight_prior: FloatArray,
-    rng: np.random.Generator,
 ) -> Messages:
     """All messages 0; priors as log-odds.
 
-    `placement_prior` is one number or (images, features, height, width); `weight_prior` is
-    (channels, features, height, width).
+    `pixels` says which elements of R have a tree (`observed_pixels`, `all_elements`), `evidence`
+    is (images, channels, height, width), `placement_prior` one number or (images, features,
+    height, width), `weight_prior` (channels, features, height, width).
     """
-    layout = Layout(layer, images.n_images)
-    pixels = observed_pixels(images, rng)
+    n_images = len(evidence)
+    layout = Layout(layer, n_images)
     n, a, r, c = pixels.T
-    shape = (images.n_images, layer.n_features, *layer.placement_size)
+    shape = (n_images, layer.n_features, *layer.placement_size)
     S = np.broadcast_to(np.asarray(placement_prior, dtype=np.float32), shape)
     field, kernel = (S, weight_prior) if layout.kernel_is_weights else (weight_prior, S)
     field_prior = layout.to_field(field, fill=-HUGE)

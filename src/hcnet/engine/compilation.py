@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hcnet import factors
+from hcnet.engine import planes
 
 # Compilers may reorder sums and assume that no message is "not a number"; they may not
 # assume that infinities are absent.
@@ -31,6 +32,7 @@ _FUNCTIONS = (
     "pool_up",
     "pool_down",
 )
+_PLANES = ("or_to_U", "pool_to_R", "max_pool", "pool_to_U", "or_to_S", "class_to_S")
 
 
 def compile_factors(
@@ -39,12 +41,12 @@ def compile_factors(
     minus_infinity: float,
     primitives: dict[str, Any] | None = None,
 ) -> types.SimpleNamespace:
-    """Return `hcnet.factors` compiled with `decorator` for numbers of type `dtype`.
+    """Return `hcnet.factors` and `engine.planes`, compiled with `decorator` for type `dtype`.
 
     A compiled function can call only compiled functions and would compute in double
     precision with Python's constants.  Each function is therefore given a namespace of its
     own, in which the functions before it are the compiled ones and the constants have the
-    right type; its code stays the code in `hcnet.factors`.  `primitives` are an engine's own
+    right type; its code stays the code in its module.  `primitives` are an engine's own
     machine instructions for `larger` and `smaller`.
     """
     namespace: dict[str, Any] = {
@@ -54,8 +56,8 @@ def compile_factors(
         "HUGE": dtype(factors.HUGE),
         "__name__": factors.__name__,
     }
-    for name in _PRIMITIVES + _FUNCTIONS:
-        source = getattr(factors, name)
+    for name in _PRIMITIVES + _FUNCTIONS + _PLANES:
+        source = getattr(planes if name in _PLANES else factors, name)
         copy = types.FunctionType(source.__code__, namespace, name, source.__defaults__)
         namespace[name] = (primitives or {}).get(name) or decorator(copy)
-    return types.SimpleNamespace(**{name: namespace[name] for name in _FUNCTIONS})
+    return types.SimpleNamespace(**{name: namespace[name] for name in _FUNCTIONS + _PLANES})

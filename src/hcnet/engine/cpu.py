@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.compilation import FAST_MATH, compile_factors
+from hcnet.engine.cpu_pools import CPUPools
 from hcnet.engine.cpu_primitives import PRIMITIVES
 from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
@@ -27,6 +28,7 @@ _parallel: Any = nb.njit(
 _factors = compile_factors(_jit, np.float32, minus_infinity=-HUGE, primitives=PRIMITIVES)
 _larger = PRIMITIVES["larger"]
 _and_down, _and_up = _factors.and_down, _factors.and_up
+_tree_down = _factors.tree_down
 _or_cap, _or_share, _or_answers = _factors.or_cap, _factors.or_share, _factors.or_answers
 
 # Trees of a simultaneous batch whose changes are held back at a time.
@@ -244,7 +246,25 @@ def _add_changes(
                     _add(field, at + i * row, d_field, q * n + i * run, run)
 
 
-class CPUEngine:
+@_parallel
+def _trees_to_R(
+    trees: Any, shape: Any, field: Any, kernel: Any, to_field: Any, to_kernel: Any, out: Any
+) -> None:
+    """Messages down from every tree (`tree_down`)."""
+    rows, run, row = np.uint64(shape[3]), np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
+    n = rows * run
+    for k in nb.prange(trees.shape[0]):
+        s = np.empty(n, np.float32)
+        w = np.empty(n, np.float32)
+        tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
+        at, own_at = _field_at(tree, shape), np.uint64(k) * n
+        for i in range(rows):
+            _gather(field, at + i * row, to_field, own_at + i * run, s, i * run, run)
+        _gather(kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n)
+        out[k] = min(max(_tree_down(s, w, s, np.int64(n)), np.float32(-HUGE)), np.float32(HUGE))
+
+
+class CPUEngine(CPUPools):
     """Numba on all threads that `numba.set_num_threads` allows."""
 
     def update(self, messages: Messages, batch: Batch, damping: float) -> None:
@@ -258,13 +278,20 @@ class CPUEngine:
         else:
             self._lanes(messages, batch, np.float32(damping))
 
-    def rebuild(self, messages: Messages) -> None:
-        """Recompute the beliefs from the messages."""
+    def collect(self, messages: Messages) -> None:
+        """Put the sums of all messages, without the priors, in place of the beliefs."""
         m = messages
-        m.field[:] = m.field_prior
-        m.kernel[:] = m.kernel_prior
+        m.field[:] = 0
+        m.kernel[:] = 0
         order = np.arange(m.n_trees)
         _add_changes(order, m.trees, self._shape(m), *_flat(m.field, m.kernel), *_edges(m))
+
+    def trees_to_R(self, messages: Messages) -> FloatArray:
+        """Messages from the trees to R, one per tree."""
+        m = messages
+        out = np.empty(m.n_trees, np.float32)
+        _trees_to_R(m.trees, self._shape(m), *_flat(m.field, m.kernel), *_edges(m), out)
+        return out
 
     @staticmethod
     def _shape(m: Messages) -> tuple[int, int, int, int, int]:

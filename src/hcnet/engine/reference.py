@@ -10,8 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet import factors
+from hcnet.engine import planes
 from hcnet.engine.schedules import Batch
+from hcnet.images import BoolArray, FloatArray
+from hcnet.layers import ClassLayer
 from hcnet.messages import Messages
+from hcnet.pool_messages import PoolMessages, class_log_prior
 
 Array = NDArray[np.floating]
 
@@ -39,13 +43,58 @@ class ReferenceEngine:
                 for field_belief, kernel_belief in targets:
                     self._add(m, int(k), field_belief, kernel_belief, *change)
 
-    def rebuild(self, messages: Messages) -> None:
-        """Recompute the beliefs from the messages."""
+    def collect(self, messages: Messages) -> None:
+        """Put the sums of all messages, without the priors, in place of the beliefs."""
         m = messages
-        m.field[:] = m.field_prior
-        m.kernel[:] = m.kernel_prior
+        m.field[:] = 0
+        m.kernel[:] = 0
         for k in range(m.n_trees):
             self._add(m, k, m.field, m.kernel, m.to_field[k], m.to_kernel[k])
+
+    def trees_to_R(self, messages: Messages) -> FloatArray:
+        """Messages from the trees to R, one per tree."""
+        m, n = messages, messages.layout.leaves
+        down = np.empty(m.n_trees, np.float32)
+        for k in range(m.n_trees):
+            s = self._window(m, k, m.field).ravel() - m.to_field[k].astype(float)
+            w = m.kernel[m.trees[k, 1]] - m.to_kernel[k].astype(float)
+            down[k] = np.clip(factors.tree_down(s, w, [0.0] * n, n), -factors.HUGE, factors.HUGE)
+        return down
+
+    def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
+        """Messages from OR to U, given the messages up to the S below."""
+        for at in np.ndindex(below.shape[:2]):
+            planes.or_to_U(
+                below[at], pools.from_pool[at], pools.to_U[at], pools.window, _scratch(pools)
+            )
+
+    def pool_to_R(self, pools: PoolMessages, damping: float) -> None:
+        """Messages from POOL to R."""
+        for at in np.ndindex(pools.to_R.shape[:2]):
+            planes.pool_to_R(pools.to_U[at], pools.log_prior, pools.to_R[at], damping)
+
+    def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
+        """Messages from POOL to U, given the messages that R sends down."""
+        for at in np.ndindex(above.shape[:2]):
+            planes.pool_to_U(
+                pools.to_U[at], above[at], pools.log_prior, pools.from_pool[at], _scratch(pools)
+            )
+
+    def or_to_S(self, pools: PoolMessages) -> FloatArray:
+        """Messages from OR down to the S below."""
+        shape = (*pools.to_R.shape[:2], *pools.layer.below_size)
+        down = np.empty(shape, np.float32)
+        for at in np.ndindex(shape[:2]):
+            planes.or_to_S(pools.from_pool[at], down[at], pools.window, _scratch(pools))
+        return down
+
+    def class_to_S(self, layer: ClassLayer, up: FloatArray, allowed: BoolArray) -> FloatArray:
+        """Messages from the class layer to the templates, given those that come up."""
+        down = up.reshape(len(up), -1).astype(np.float32)
+        priors = class_log_prior(layer, up.shape, allowed)
+        for k in range(len(up)):
+            planes.class_to_S(down[k], priors[k], layer.p_on is None)
+        return down.reshape(up.shape)
 
     @staticmethod
     def _window(m: Messages, k: int, array: Array) -> Array:
@@ -75,3 +124,7 @@ class ReferenceEngine:
         window = self._window(m, k, field)
         window += d_field.reshape(window.shape)
         kernel[m.trees[k, 1]] += d_kernel
+
+
+def _scratch(pools: PoolMessages) -> list[float]:
+    return [0.0] * pools.layer.n_members

@@ -19,14 +19,14 @@ from hcnet.learning.passing import PassingOptions
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate, log_joint
 from hcnet.progress import Bar, Silence
-from hcnet.validation import (
+from hcnet.validation.images import check_table
+from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
     check_damping,
     check_positive,
     check_priors,
     check_schedule,
-    check_table,
 )
 
 

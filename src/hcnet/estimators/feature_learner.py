@@ -27,14 +27,13 @@ from hcnet.model import PartsModel
 from hcnet.objective import compression_ratio
 from hcnet.progress import Bar, Silence
 from hcnet.solutions.explanation import Explanation
-from hcnet.validation import (
-    ImageInput,
+from hcnet.validation.images import ImageInput, check_images
+from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
     check_damping,
     check_engine,
     check_feature_size,
-    check_images,
     check_positive,
     check_priors,
     check_random_state,

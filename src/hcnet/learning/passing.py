@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import logit
 
-from hcnet.engine.base import Engine
+from hcnet.engine.base import Engine, rebuild
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.driver import Measurement
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import Schedule
 from hcnet.images import FloatArray, Images
 from hcnet.layers import FeatureLayer
-from hcnet.messages import Layout, start_messages
+from hcnet.messages import Layout, observed_pixels, start_messages
 from hcnet.objective import Priors
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
@@ -56,13 +56,14 @@ class MessagePassing:
         self._rng = rng
         self._engine = ENGINES[options.engine]()
         shape = (layer.n_channels, layer.n_features, *layer.feature_size)
+        prior = weight_prior(priors.p_W, shape, rng)
+        pixels = observed_pixels(images, rng)
         self._messages = start_messages(
             layer,
-            images,
+            pixels,
             images.evidence(priors.noise),
             float(logit(priors.p_S)),
-            weight_prior(priors.p_W, shape, rng),
-            rng,
+            prior,
         )
         self._sweeps = 0
         self._changed = 0
@@ -78,7 +79,7 @@ class MessagePassing:
             self._engine.update(m, batch, self._options.damping)
         self._sweeps += 1
         if self._sweeps % REBUILD_EVERY == 0:
-            self._engine.rebuild(m)
+            rebuild(self._engine, m)
         self._belief_change = max(
             float(np.abs(m.field - field).max(initial=0.0)),
             float(np.abs(m.kernel - kernel).max(initial=0.0)),

@@ -1,13 +1,11 @@
-"""Every check on what users pass; nothing below this module checks again.
+"""Checks on images, masks and tables.
 
 A message says what was expected, what came, and what to do.
 """
 
 from __future__ import annotations
 
-import numbers
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.images import BoolArray, Images
-from hcnet.learning.options import ALGORITHMS
-from hcnet.learning.passing import ENGINES
-from hcnet.objective import Priors
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,125 +129,3 @@ def check_table(
         )
     images = check_images(array, hidden).images
     return images.pixels[0, 0], images.observed[0, 0]
-
-
-def check_priors(estimator: Any) -> Priors:
-    """The four probabilities of an estimator, each given or open."""
-    names = ("p_S", "p_W", "p01", "p10")
-    given = {name: check_probability(name, getattr(estimator, name)) for name in names}
-    if (given["p01"] is None) != (given["p10"] is None):
-        raise ValueError(
-            f"p01 and p10 must be given together or not at all, got p01={estimator.p01!r} and "
-            f"p10={estimator.p10!r}; for symmetric noise pass the same number twice."
-        )
-    return Priors(**given)
-
-
-def check_feature_size(
-    feature_size: int | Sequence[int], image_size: tuple[int, int], border: str
-) -> tuple[int, int]:
-    """Height and width of the features, not larger than the image."""
-    pair: Any = feature_size
-    if isinstance(feature_size, numbers.Integral):
-        pair = (feature_size, feature_size)
-    if (
-        not isinstance(pair, Sequence | np.ndarray)
-        or len(pair) != 2
-        or not all(isinstance(k, numbers.Integral) and int(k) >= 1 for k in pair)
-    ):
-        raise ValueError(
-            f"feature_size must be one positive whole number or two (height, width), got "
-            f"{feature_size!r}."
-        )
-    h, w = int(pair[0]), int(pair[1])
-    if h > image_size[0] or w > image_size[1]:
-        raise ValueError(
-            f"feature_size {h}×{w} is larger than the images, {image_size[0]}×{image_size[1]}; "
-            f"choose a window at most as large as the image, about the size of one part."
-        )
-    if border not in ("full", "valid"):
-        raise ValueError(
-            f"border must be 'full' (parts may reach over the border) or 'valid', got {border!r}."
-        )
-    return h, w
-
-
-def check_probability(name: str, value: float | None) -> float | None:
-    """A probability strictly between 0 and 0.5, or None."""
-    if value is None:
-        return None
-    if not isinstance(value, numbers.Real) or not 0 < value < 0.5:
-        hint = "noise of one half would carry no information"
-        if name in ("p_S", "p_W"):
-            hint = "placements and weights are rarer than not"
-        raise ValueError(
-            f"{name} must lie strictly between 0 and 0.5 ({hint}), got {value!r}; leave it None "
-            f"to have it estimated."
-        )
-    return float(value)
-
-
-def check_count(name: str, value: int | None, least: int, or_else: str) -> int | None:
-    """A whole number of at least `least`, or None."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(
-            f"{name} must be a whole number of at least {least}, or {or_else}, got {value!r}."
-        )
-    return int(value)
-
-
-def check_positive(name: str, value: float | None) -> float | None:
-    """A positive number, or None."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0:
-        raise ValueError(f"{name} must be a positive number, or None for no limit, got {value!r}.")
-    return float(value)
-
-
-def check_damping(value: float) -> float:
-    """The share of a new message that is taken: 0 < damping <= 1."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value <= 1:
-        raise ValueError(
-            f"damping must be larger than 0 and at most 1 (1: messages are replaced), got "
-            f"{value!r}."
-        )
-    return float(value)
-
-
-def check_random_state(value: Any) -> np.random.Generator:
-    """A random generator from a seed, a generator, or nothing."""
-    if isinstance(value, np.random.RandomState):
-        value = np.random.Generator(value._bit_generator)
-    try:
-        return np.random.default_rng(value)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"random_state must be None, a whole number of at least 0 or a "
-            f"numpy.random.Generator, got {value!r}."
-        ) from None
-
-
-def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
-    """One of a few words."""
-    if value not in choices:
-        words = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {words}, got {value!r}.")
-    return value
-
-
-def check_algorithm(value: str) -> str:
-    """A learning algorithm."""
-    return check_choice("algorithm", value, ALGORITHMS)
-
-
-def check_schedule(value: str) -> str:
-    """A schedule."""
-    return check_choice("schedule", value, SCHEDULE_NAMES)
-
-
-def check_engine(value: str) -> str:
-    """An engine."""
-    return check_choice("engine", value, tuple(ENGINES))

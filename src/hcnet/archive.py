@@ -1,0 +1,112 @@
+"""Model files: a zip archive of NumPy arrays and a JSON header, no pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.images import BoolArray
+
+# What reading a file that is none of ours, or was cut off, can raise.
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    NotImplementedError,  # zipfile's word for a compression that it does not know
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+def write(
+    path: str | os.PathLike[str],
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    overwrite: bool,
+) -> Path:
+    """Write a file that appears whole or not at all."""
+    path = Path(path)
+    if path.exists() and not overwrite:
+        raise FileExistsError(
+            f"{path} exists already; choose another name, or pass overwrite=True to replace it."
+        )
+    # A name of its own in the same folder: nothing of the user's is in the way of it.
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    part = Path(name)
+    try:
+        with (
+            os.fdopen(handle, "wb") as target,
+            zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            archive.writestr("header.json", json.dumps(header, indent=1))
+            for key, array in arrays.items():
+                with archive.open(f"{key}.npy", "w") as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+class Reader:
+    """Reads a file of a format; whatever is wrong with it becomes one sentence.
+
+    ::
+
+        with Reader(path, "hcnet-parts", version=1) as file:
+            file.header["border"], file.array("features")
+    """
+
+    def __init__(self, path: str | os.PathLike[str], kind: str, version: int) -> None:
+        self._path, self._kind, self._version = path, kind, version
+        self.header: dict[str, Any] = {}
+
+    def __enter__(self) -> Reader:
+        try:
+            self._archive = zipfile.ZipFile(self._path)
+            self.header = json.loads(self._archive.read("header.json"))
+            if self.header["format"] != self._kind:
+                raise ValueError(f"its format is {self.header['format']!r}")
+            newer = self.header["version"] > self._version
+        except _DAMAGE as error:
+            raise self._damaged(error) from error
+        if newer:
+            raise ValueError(
+                f"{self._path} was written by a newer hcnet (file version "
+                f"{self.header['version']}, this hcnet reads up to {self._version}); update hcnet."
+            )
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._archive.close()
+        if isinstance(error, _DAMAGE):
+            raise self._damaged(error) from error
+
+    def array(self, key: str) -> NDArray[Any]:
+        """One of the arrays."""
+        with self._archive.open(f"{key}.npy") as file:
+            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
+        """An array of packed bits."""
+        packed, n = self.array(key), int(np.prod(shape))
+        if len(packed) != -(-n // 8):
+            raise ValueError(f"its {key} are incomplete")
+        return np.unpackbits(packed, count=n).reshape(shape).astype(bool)
+
+    def _damaged(self, error: BaseException) -> ValueError:
+        return ValueError(
+            f"{self._path} is not a model file of hcnet, or is damaged ({error}); pass a file that "
+            f"save() wrote."
+        )

@@ -1,0 +1,105 @@
+"""Pooling layers and the class layer on the CPU: `engine.planes` compiled, planes over threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from hcnet.engine.compilation import FAST_MATH, compile_factors
+from hcnet.engine.cpu_primitives import PRIMITIVES
+from hcnet.factors import HUGE
+from hcnet.images import BoolArray, FloatArray
+from hcnet.layers import ClassLayer, PoolLayer
+from hcnet.pool_messages import PoolMessages, class_log_prior
+
+_jit: Any = nb.njit(fastmath=set(FAST_MATH), nogil=True, boundscheck=False)
+_parallel: Any = nb.njit(
+    fastmath=set(FAST_MATH), nogil=True, boundscheck=False, cache=True, parallel=True
+)
+_compiled = compile_factors(_jit, np.float32, minus_infinity=-HUGE, primitives=PRIMITIVES)
+_or_to_U, _or_to_S, _class_to_S = _compiled.or_to_U, _compiled.or_to_S, _compiled.class_to_S
+_pool_to_R, _pool_to_U, _max_pool = _compiled.pool_to_R, _compiled.pool_to_U, _compiled.max_pool
+
+
+@_parallel
+def _run_or_to_U(below: Any, from_pool: Any, to_U: Any, window: Any) -> None:
+    for k in nb.prange(below.shape[0]):
+        t = np.empty(to_U.shape[3], np.float32)
+        _or_to_U(below[k], from_pool[k], to_U[k], window, t)
+
+
+@_parallel
+def _run_pool_to_R(to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
+    for k in nb.prange(to_U.shape[0]):
+        _pool_to_R(to_U[k], log_prior, to_R[k], damping)
+
+
+@_parallel
+def _run_max_pool(below: Any, log_prior: Any, to_R: Any, window: Any) -> None:
+    for k in nb.prange(below.shape[0]):
+        t = np.empty(log_prior.shape[2], np.float32)
+        _max_pool(below[k], log_prior, to_R[k], window, t)
+
+
+@_parallel
+def _run_pool_to_U(to_U: Any, above: Any, log_prior: Any, from_pool: Any) -> None:
+    for k in nb.prange(to_U.shape[0]):
+        t = np.empty(to_U.shape[3], np.float32)
+        _pool_to_U(to_U[k], above[k], log_prior, from_pool[k], t)
+
+
+@_parallel
+def _run_or_to_S(from_pool: Any, down: Any, window: Any) -> None:
+    for k in nb.prange(down.shape[0]):
+        t = np.empty(from_pool.shape[3], np.float32)
+        _or_to_S(from_pool[k], down[k], window, t)
+
+
+@_parallel
+def _run_class_to_S(up: Any, log_prior: Any, exclusive: Any) -> None:
+    for k in nb.prange(up.shape[0]):
+        _class_to_S(up[k], log_prior[k], exclusive)
+
+
+class CPUPools:
+    """The steps of an engine that do not touch weights."""
+
+    def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
+        """Messages from OR to U, given the messages up to the S below."""
+        _run_or_to_U(*_planes(below, pools.from_pool, pools.to_U), pools.window)
+
+    def pool_to_R(self, pools: PoolMessages, damping: float) -> None:
+        """Messages from POOL to R."""
+        to_U, to_R = _planes(pools.to_U, pools.to_R)
+        _run_pool_to_R(to_U, pools.log_prior, to_R, np.float32(damping))
+
+    def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
+        """Messages from POOL to U, given the messages that R sends down."""
+        to_U, down, from_pool = _planes(pools.to_U, above, pools.from_pool)
+        _run_pool_to_U(to_U, down, pools.log_prior, from_pool)
+
+    def or_to_S(self, pools: PoolMessages) -> FloatArray:
+        """Messages from OR down to the S below."""
+        down = np.empty((*pools.to_R.shape[:2], *pools.layer.below_size), np.float32)
+        _run_or_to_S(*_planes(pools.from_pool, down), pools.window)
+        return down
+
+    def class_to_S(self, layer: ClassLayer, up: FloatArray, allowed: BoolArray) -> FloatArray:
+        """Messages from the class layer to the templates, given those that come up."""
+        down = up.reshape(len(up), -1).copy()
+        _run_class_to_S(down, class_log_prior(layer, up.shape, allowed), layer.p_on is None)
+        return down.reshape(up.shape)
+
+
+def max_pool(layer: PoolLayer, log_prior: FloatArray, below: FloatArray) -> FloatArray:
+    """Messages up through a pooling layer in the first pass, when nothing is expected."""
+    to_R = np.empty((*below.shape[:2], *layer.size), np.float32)
+    _run_max_pool(*_planes(below), log_prior, *_planes(to_R), (*layer.window, *layer.offset))
+    return to_R
+
+
+def _planes(*arrays: FloatArray) -> tuple[FloatArray, ...]:
+    """Views with images and channels as one axis."""
+    return tuple(np.ascontiguousarray(x).reshape(-1, *x.shape[2:]) for x in arrays)

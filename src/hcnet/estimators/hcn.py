@@ -1,0 +1,477 @@
+"""`HCN`: the multi-layer network as a scikit-learn classifier, clusterer and generator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from hcnet.engine.schedules import Schedule
+from hcnet.hierarchy import inference
+from hcnet.hierarchy.decoding import Configuration
+from hcnet.hierarchy.explaining import CANDIDATES
+from hcnet.hierarchy.learn import LearnedNetwork, NetworkOptions, learn_network
+from hcnet.hierarchy.model import NetworkModel
+from hcnet.hierarchy.network import Network, sample, sample_templates
+from hcnet.hierarchy.specification import Layer, build_network
+from hcnet.images import BoolArray, Images, Noise
+from hcnet.layers import equal_classes
+from hcnet.progress import Bar, Silence
+from hcnet.validation.images import ImageInput, check_images
+from hcnet.validation.network import (
+    Labels,
+    check_class_layer,
+    check_labels,
+    check_layers,
+    check_pair,
+    check_weight_shapes,
+    check_weights,
+)
+from hcnet.validation.parameters import (
+    check_choice,
+    check_count,
+    check_engine,
+    check_positive,
+    check_probability,
+    check_random_state,
+    check_schedule,
+)
+
+
+class HCN(ClassifierMixin, BaseEstimator):
+    """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
+
+    Every image shows one template; a template is made of features of the layer below, these of
+    smaller ones, down to the pixels; on the way down pools shift every element a little.  This is
+    the Hierarchical Compositional Network of Lázaro-Gredilla et al. (ICLR 2017), learned by
+    max-product message passing from labelled images, unlabelled ones, or both.
+
+    Parameters
+    ----------
+    layers : list of Layer
+        From the image upwards.  The last one holds the templates: ``Layer()`` fills it in.
+    n_classes : int or None, default=None
+        Number of classes.  None: as many as y holds, or 1 without labels.  To cluster, ask for one
+        class per cluster.
+    templates_per_class : int, default=1
+        Ways in which a class can look.
+    p01, p10 : float, default=1e-3
+        Probability that an on pixel is seen off, and that an off pixel is seen on; each strictly
+        between 0 and 0.5.
+    inference : {"explain", "forward", "passing"}, default="explain"
+        How known weights are used.  "forward": one forward pass, as in a CNN; the fastest.
+        "explain": the templates that the forward pass likes best are worked out down to the pixels,
+        and the most probable explanation counts; the most accurate.  "passing": forward and
+        backward passes of messages (the paper's, for imputation).
+    candidates : int, default=8
+        Templates that "explain" works out for each image.
+    n_passes : int, default=1
+        Forward and backward passes of "passing".
+    n_init : int, default=1
+        Number of starts; the best by joint log-probability is kept.
+    vote : bool, default=True
+        Whether every weight is set as it was in most of the 15 passes with the highest joint
+        log-probability.  Otherwise the weights of the best of them are kept.
+    max_iter : int or None, default=None
+        Forward and backward passes per start; None: 60.
+    max_seconds : float or None, default=None
+        Stop after about this time with what was learned so far.
+    max_memory : int or None, default=None
+        Bytes that learning may take; a run that would need more fails before it starts.
+    schedule : {"sequential", "per-image", "blocks", "flooding"}, default="sequential"
+        Order of the message updates within a layer.  All but "sequential" use several threads.
+    engine : {"cpu", "reference"}, default="cpu"
+        What passes the messages while learning.  "reference" is slow and readable.
+    random_state : int, numpy.random.Generator or None, default=None
+        The same seed gives the same result, with any number of threads.
+    verbose : bool, default=False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    weights_ : list of ndarray of bool, shape (n_features, channels, height, width)
+        The learned features of every layer; the channels of a layer are the features below it.
+    classes_ : ndarray
+        The classes, sorted.
+    template_classes_ : ndarray
+        The class of every template.
+    templates_ : ndarray of int
+        The template of every training image.
+    log_joint_ : float
+        Joint log-probability of training images, what explains them, and weights.
+    n_iter_, history_, status_, memory_
+        Passes of the best start, what was measured after each, why it stopped, bytes it took.
+
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[Layer],
+        n_classes: int | None = None,
+        templates_per_class: int = 1,
+        *,
+        p01: float = 1e-3,
+        p10: float = 1e-3,
+        inference: str = "explain",
+        candidates: int = CANDIDATES,
+        n_passes: int = 1,
+        n_init: int = 1,
+        vote: bool = True,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        max_memory: int | None = None,
+        schedule: str = "sequential",
+        engine: str = "cpu",
+        random_state: int | np.random.Generator | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.layers = layers
+        self.n_classes = n_classes
+        self.templates_per_class = templates_per_class
+        self.p01 = p01
+        self.p10 = p10
+        self.inference = inference
+        self.candidates = candidates
+        self.n_passes = n_passes
+        self.n_init = n_init
+        self.vote = vote
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.max_memory = max_memory
+        self.schedule = schedule
+        self.engine = engine
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None) -> Self:
+        """Learn the weights of all layers.
+
+        `y` holds a label per image, -1 for images without one, or is None.  `mask` is True (or X is
+        NaN) where a pixel is missing.
+        """
+        images = check_images(X, mask).images
+        labels = check_labels(
+            y,
+            images.n_images,
+            check_count("n_classes", self.n_classes, 1, "None to take it from y"),
+        )
+        per_class = _needed("templates_per_class", self.templates_per_class)
+        classes = equal_classes(len(labels.classes), per_class)
+        layers = check_layers(self.layers, classes.n_templates, images.size)
+        rng = check_random_state(self.random_state)
+        network = build_network(layers, classes, self._noise(), images.n_channels, images.size, rng)
+        options = self._options(tuple(layer.damping for layer in layers))
+        progress = Bar() if self.verbose else Silence()
+        allowed = _allowed(network, labels.codes)
+        learned = learn_network(network, images, allowed, options, rng, progress)
+        self._store(learned, network, labels, images)
+        return self
+
+    def set_weights(
+        self,
+        weights: Sequence[ArrayLike],
+        image_size: int | Sequence[int],
+        classes: ArrayLike | None = None,
+    ) -> Self:
+        """Use known weights instead of learning them: ready to predict, to inpaint, to sample.
+
+        `weights` are as `weights_`, `classes` the names of the classes (numbers if None).
+        """
+        size = check_pair("image_size", image_size)
+        per_class = _needed("templates_per_class", self.templates_per_class)
+        known = check_weights(weights)
+        names = np.arange(len(known[-1]) // per_class) if classes is None else np.asarray(classes)
+        layer = equal_classes(len(names), per_class)
+        layers = check_layers(self.layers, layer.n_templates, size)
+        rng = check_random_state(self.random_state)
+        network = build_network(layers, layer, self._noise(), known[0].shape[1], size, rng)
+        check_weight_shapes(known, [level.weight_shape for level in network.levels])
+        self._publish(NetworkModel(network, known, names))
+        return self
+
+    def predict(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[Any]:
+        """The class of every image.
+
+        With a class layer that allows several objects: a row per image that is True for the classes
+        that are present.
+        """
+        images = self._check(X, mask).images
+        if self._model.network.classes.p_on is not None:
+            return self._present(self._configuration(images).S[-1])
+        return np.asarray(self.classes_[self._scores(images).argmax(axis=1)])
+
+    def predict_proba(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Probability of every class, (images, classes), from max-marginals.
+
+        The best explanation by each class is compared, not the sum over all of its explanations:
+        a sharper answer than the posterior, with the same order.
+        """
+        images = self._check(X, mask).images
+        self._one_object("predict_proba")
+        return np.asarray(softmax(self._scores(images), axis=1))
+
+    def cluster(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
+        """The template of every image."""
+        images = self._check(X, mask).images
+        self._one_object("cluster")
+        return _template(self._configuration(images))
+
+    def transform(self, X: ArrayLike, mask: ArrayLike | None = None) -> sparse.csr_array:
+        """Which features are where: a sparse row per image, all layers side by side, lowest first.
+
+        `sparsifications` gives the same as arrays.
+        """
+        S = self.sparsifications(X, mask)
+        flat = [sparse.csr_array(level.reshape(len(level), -1).astype(np.int8)) for level in S]
+        return sparse.csr_array(sparse.hstack(flat, format="csr"))
+
+    def sparsifications(self, X: ArrayLike, mask: ArrayLike | None = None) -> list[BoolArray]:
+        """Where the features are: S¹ … Sᴸ, each (images, features, rows, columns)."""
+        return self._configuration(self._check(X, mask).images).S[1:]
+
+    def denoise(
+        self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None
+    ) -> BoolArray:
+        """X as the network explains it, without the noise; in the shape of X.
+
+        `y` are labels where they are known: -1, or None for all, where not.
+        """
+        given = self._check(X, mask)
+        return given.restore(self._clean(given.images, y))
+
+    def inpaint(self, X: ArrayLike, mask: ArrayLike, y: ArrayLike | None = None) -> BoolArray:
+        """X with the pixels under the mask filled in; the others stay as they are."""
+        given = self._check(X, mask)
+        filled = self._clean(given.images, y)
+        return given.restore(np.where(given.images.observed, given.images.pixels, filled))
+
+    def sample(
+        self,
+        n: int = 1,
+        label: Any = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> tuple[BoolArray, NDArray[Any]]:
+        """Draw images (n, channels, height, width) and their classes, optionally of one class."""
+        check_is_fitted(self)
+        rng = check_random_state(random_state)
+        category = None if label is None else self._code(label)
+        network = self._model.network
+        top = sample_templates(network, _needed("n", n), rng, category)
+        X, _ = sample(network, self._model.weights, top, rng)
+        if network.classes.p_on is not None:
+            return X, self._present(top)
+        return X, self.template_classes_[top.any(axis=(2, 3)).argmax(axis=1)]
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None
+    ) -> float:
+        """Share of images in the right class; without y, the mean joint log-probability."""
+        if y is None:
+            return float(self.joint_log_probability(X, mask=mask).mean())
+        return float(accuracy_score(np.asarray(y), self.predict(X, mask)))
+
+    def joint_log_probability(
+        self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Log p(X, H | W) of every image with its best explanation H, of class y where given."""
+        images = self._check(X, mask).images
+        return self._configuration(images, self._allowed(y, images.n_images)).log_joint
+
+    def with_class_layer(
+        self,
+        categories: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        p_on: float | None = None,
+        image_size: int | Sequence[int] | None = None,
+    ) -> HCN:
+        """The same weights under another class layer, without retraining.
+
+        Parameters
+        ----------
+        categories : array of int or None
+            The number of the class of every template; None keeps them.
+        classes : array or None
+            The names of the classes; None keeps them.
+        p_on : float or None
+            With a probability, every template is present at every position by itself: images with
+            several objects, or none.  None: exactly one, as in training.
+        image_size : int, (int, int) or None
+            Images of another size, in which templates can take more positions.
+
+        """
+        check_is_fitted(self)
+        old = self._model
+        layer, names = check_class_layer(
+            old.network.classes, self.classes_, categories, classes, p_on
+        )
+        network = Network(old.network.levels, layer, old.network.noise)
+        if image_size is not None:
+            size = check_pair("image_size", image_size)
+            smallest = old.network.smallest_image
+            if size[0] < smallest[0] or size[1] < smallest[1]:
+                raise ValueError(
+                    f"image_size must be at least {smallest[0]}×{smallest[1]} to hold a template, "
+                    f"got {size[0]}×{size[1]}."
+                )
+            network = network.for_images_of(size)
+        other = type(self)(**self.get_params(deep=False))
+        other._publish(NetworkModel(network, old.weights, names))
+        return other
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write the learned network to a file (no pickle); `load` reads it."""
+        check_is_fitted(self)
+        return self._model.save(path, overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a learned network: ready to use, not to look back at its training."""
+        model = NetworkModel.load(path)
+        network = model.network
+        layers = [
+            Layer(
+                n_features=level.features.n_features,
+                size=level.features.feature_size,
+                pool=level.pool.window,
+                pool_border=level.pool.border,
+                p_W=level.p_W,
+            )
+            for level in network.levels
+        ]
+        loaded = cls(layers, p01=network.noise.p01, p10=network.noise.p10)
+        loaded._publish(model)
+        return loaded
+
+    def _noise(self) -> Noise:
+        p01, p10 = check_probability("p01", self.p01), check_probability("p10", self.p10)
+        if p01 is None or p10 is None:
+            raise ValueError("p01 and p10 must be given, each strictly between 0 and 0.5.")
+        return Noise(p01, p10)
+
+    def _options(self, damping: tuple[float, ...]) -> NetworkOptions:
+        return NetworkOptions(
+            damping=damping,
+            engine=check_engine(self.engine),
+            schedule=Schedule(check_schedule(self.schedule)),  # type: ignore[arg-type]
+            vote=bool(self.vote),
+            n_init=_needed("n_init", self.n_init),
+            max_iter=check_count("max_iter", self.max_iter, 1, "None for the default"),
+            max_seconds=check_positive("max_seconds", self.max_seconds),
+            max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
+        )
+
+    def _store(
+        self, learned: LearnedNetwork, network: Network, labels: Labels, images: Images
+    ) -> None:
+        self._publish(NetworkModel(network, learned.weights, labels.classes))
+        found = self._configuration(images, _allowed(network, labels.codes))
+        self.templates_ = _template(found)
+        self.log_joint_ = learned.log_joint
+        self.n_iter_ = learned.n_iter
+        self.history_ = learned.history
+        self.status_ = learned.status.value
+        self.memory_ = learned.memory
+
+    def _publish(self, model: NetworkModel) -> None:
+        self._model = model
+        self.weights_ = model.weights
+        self.classes_ = model.classes
+        self.template_classes_ = model.classes[list(model.network.classes.categories)]
+
+    def _check(self, X: ArrayLike, mask: ArrayLike | None) -> ImageInput:
+        check_is_fitted(self)
+        given = check_images(X, mask)
+        network = self._model.network
+        wanted = (network.n_channels, *network.image_size)
+        came = (given.images.n_channels, *given.images.size)
+        if came != wanted:
+            raise ValueError(
+                f"X has {came[0]} channels of {came[1]}×{came[2]} pixels, but the network has "
+                f"{wanted[0]} of {wanted[1]}×{wanted[2]}; pass such images, or use "
+                f"with_class_layer(image_size=…) for larger ones."
+            )
+        return given
+
+    def _method(self) -> tuple[inference.Method, int, int]:
+        method: Any = check_choice("inference", self.inference, inference.METHODS)
+        return method, _needed("candidates", self.candidates), _needed("n_passes", self.n_passes)
+
+    def _configuration(self, images: Images, allowed: BoolArray | None = None) -> Configuration:
+        return inference.configuration(self._model, images, allowed, *self._method())
+
+    def _scores(self, images: Images) -> NDArray[np.float64]:
+        return inference.class_scores(self._model, images, *self._method())
+
+    def _clean(self, images: Images, y: ArrayLike | None) -> BoolArray:
+        allowed = self._allowed(y, images.n_images)
+        method, _, n_passes = self._method()
+        if method == "passing":
+            return np.asarray(inference.pixel_beliefs(self._model, images, allowed, n_passes) > 0)
+        return self._configuration(images, allowed).S[0]
+
+    def _allowed(self, y: ArrayLike | None, n: int) -> BoolArray | None:
+        if y is None:
+            return None
+        labels = check_labels(y, n, None)
+        codes = [self._code(name) for name in labels.classes[labels.codes[labels.codes >= 0]]]
+        full = np.full(n, -1)
+        full[labels.codes >= 0] = codes
+        return _allowed(self._model.network, full)
+
+    def _code(self, label: Any) -> int:
+        where = [k for k, name in enumerate(self.classes_.tolist()) if name == label]
+        if len(where) != 1:
+            raise ValueError(
+                f"{label!r} is not a class of this network; its classes are "
+                f"{', '.join(repr(name) for name in self.classes_.tolist())}."
+            )
+        return where[0]
+
+    def _present(self, top: BoolArray) -> BoolArray:
+        on: BoolArray = np.asarray(top.any(axis=(2, 3)))
+        categories = np.array(self._model.network.classes.categories)
+        columns = [on[:, categories == k].any(axis=1) for k in range(len(self.classes_))]
+        return np.stack(columns, axis=1)
+
+    def _one_object(self, name: str) -> None:
+        if self._model.network.classes.p_on is not None:
+            raise ValueError(
+                f"{name} needs exactly one object per image, and this class layer allows several; "
+                f"use predict for the classes that are present, sparsifications for all templates."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        tags.input_tags.three_d_array = True
+        tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = False
+        return tags
+
+
+def _needed(name: str, value: int) -> int:
+    """A whole number of at least 1."""
+    count = check_count(name, value, 1, "nothing else")
+    if count is None:
+        raise ValueError(f"{name} must be a whole number of at least 1, got None.")
+    return count
+
+
+def _allowed(network: Network, codes: NDArray[np.int64]) -> BoolArray:
+    """Templates that agree with the label of every image; all where there is none (-1)."""
+    categories = np.array(network.classes.categories)
+    return np.asarray((codes[:, None] < 0) | (codes[:, None] == categories))
+
+
+def _template(found: Configuration) -> NDArray[np.int64]:
+    return np.asarray(found.S[-1].any(axis=(2, 3)).argmax(axis=1))

@@ -1,0 +1,157 @@
+"""Using a learned network on new images, in batches that fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.schedules import Schedule
+from hcnet.factors import HUGE
+from hcnet.hierarchy.decoding import Configuration, decode
+from hcnet.hierarchy.explaining import (
+    all_allowed,
+    entry_categories,
+    explain,
+    explain_classes,
+    template_scores,
+)
+from hcnet.hierarchy.forward import forward
+from hcnet.hierarchy.model import NetworkModel
+from hcnet.hierarchy.network import Network
+from hcnet.hierarchy.passing import NetworkPassing, passing_memory
+from hcnet.hierarchy.specification import perturbed_window
+from hcnet.images import BoolArray, FloatArray, Images
+
+Method = Literal["explain", "forward", "passing"]
+METHODS: tuple[str, ...] = get_args(Method)
+
+# Images that are worked on at once, and the bytes that their messages may take.
+BATCH = 500
+BATCH_BYTES = 256 * 2**20
+# Turns of ORs and pools in a backward pass; more change nothing (docs/design.md).
+EXPLAIN_AWAY = 10
+# Share by which positions of a pool are made less probable than its centre, against ties.
+TIES = 0.05
+
+Part = TypeVar("Part")
+
+
+def configuration(
+    model: NetworkModel,
+    images: Images,
+    allowed: BoolArray | None,
+    method: Method,
+    candidates: int,
+    n_passes: int,
+) -> Configuration:
+    """What is on in every layer, for every image."""
+    network = model.network
+    if allowed is None:
+        allowed = all_allowed(network, images.n_images)
+
+    def one(batch: Images, rows: slice) -> Configuration:
+        if method == "passing":
+            passing = pass_messages(model, batch, allowed[rows], n_passes)
+            top = _decide_templates(network, passing)
+            return decode(network, model.weights, batch, passing.up, top)
+        few = candidates if method == "explain" else 1
+        return explain(network, model.weights, batch, allowed[rows], few)
+
+    parts = _batches(images, _batch_size(network, method), one)
+    return Configuration(
+        S=[np.concatenate(level) for level in zip(*(part.S for part in parts), strict=True)],
+        R=[np.concatenate(level) for level in zip(*(part.R for part in parts), strict=True)],
+        log_joint=np.concatenate([part.log_joint for part in parts]),
+    )
+
+
+def pixel_beliefs(
+    model: NetworkModel, images: Images, allowed: BoolArray | None, n_passes: int
+) -> FloatArray:
+    """Max-marginal differences of the pixels before the noise, by message passing."""
+    network = model.network
+    if allowed is None:
+        allowed = all_allowed(network, images.n_images)
+
+    def one(batch: Images, rows: slice) -> FloatArray:
+        return pass_messages(model, batch, allowed[rows], n_passes).pixel_beliefs()
+
+    return np.concatenate(_batches(images, _batch_size(network, "passing"), one))
+
+
+def class_scores(
+    model: NetworkModel, images: Images, method: Method, candidates: int, n_passes: int
+) -> NDArray[np.float64]:
+    """Max-marginal of every class, up to a constant per image: (images, classes)."""
+    network, weights = model.network, model.weights
+
+    def one(batch: Images, rows: slice) -> NDArray[np.float64]:
+        if method == "explain":
+            return explain_classes(network, weights, batch, candidates)
+        if method == "passing":
+            passing = pass_messages(model, batch, all_allowed(network, batch.n_images), n_passes)
+            up = passing.up[-1]
+        else:
+            up = forward(network, weights, batch.evidence(network.noise))[-1]
+        score = template_scores(network, up, all_allowed(network, batch.n_images))
+        return _class_maxima(network, score)
+
+    return np.concatenate(_batches(images, _batch_size(network, method), one))
+
+
+def pass_messages(
+    model: NetworkModel, images: Images, allowed: BoolArray, n_passes: int
+) -> NetworkPassing:
+    """Forward and backward passes with the weights clamped, undamped, from the initial state.
+
+    The order of updates is random; the same images always get the same one.
+    """
+    # Where all positions of a pool are alike nothing could be decided: a random little decides.
+    rng = np.random.default_rng(0)
+    levels = [
+        replace(level, window=level.window * perturbed_window(level.pool.window, TIES, rng))
+        for level in model.network.levels
+    ]
+    network = replace(model.network, levels=tuple(levels))
+    clamped = [np.where(W, HUGE, -HUGE).astype(np.float32) for W in model.weights]
+    evidence = images.evidence(network.noise)
+    passing = NetworkPassing(network, evidence, clamped, allowed, CPUEngine(), rng)
+    for _ in range(n_passes):
+        passing.forward(Schedule(), [1.0] * len(network.levels))
+        passing.backward(EXPLAIN_AWAY)
+    return passing
+
+
+def _decide_templates(network: Network, passing: NetworkPassing) -> BoolArray:
+    beliefs = passing.placement_beliefs()[-1]
+    if network.classes.p_on is not None:
+        return np.ascontiguousarray(beliefs > 0)
+    flat = beliefs.reshape(len(beliefs), -1)
+    top = np.zeros(flat.shape, bool)
+    top[np.arange(len(flat)), flat.argmax(axis=1)] = True
+    return top.reshape(beliefs.shape)
+
+
+def _class_maxima(network: Network, score: FloatArray) -> NDArray[np.float64]:
+    categories = entry_categories(network)
+    best = [score[:, categories == k].max(axis=1) for k in range(network.classes.n_classes)]
+    return np.stack(best, axis=1).astype(float)
+
+
+def _batch_size(network: Network, method: str) -> int:
+    if method != "passing":
+        return BATCH
+    return int(np.clip(BATCH_BYTES // passing_memory(network, 1), 1, BATCH))
+
+
+def _batches(images: Images, size: int, work: Callable[[Images, slice], Part]) -> list[Any]:
+    results = []
+    for start in range(0, images.n_images, size):
+        rows = slice(start, start + size)
+        results.append(work(Images(images.pixels[rows], images.observed[rows]), rows))
+    return results

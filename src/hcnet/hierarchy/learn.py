@@ -1,0 +1,218 @@
+"""Learning the weights of all levels: Algorithm 1, a vote over its best passes, restarts."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.special import logit
+
+from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
+from hcnet.engine.schedules import Schedule
+from hcnet.hierarchy.decoding import weight_log_prior
+from hcnet.hierarchy.explaining import explain
+from hcnet.hierarchy.network import Network
+from hcnet.hierarchy.passing import NetworkPassing, passing_memory
+from hcnet.images import BoolArray, FloatArray, Images
+from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.learning.passing import ENGINES, weight_prior
+from hcnet.progress import Progress, Silence
+
+# Forward and backward passes of a start.
+PASSES = 60
+# Message passing wanders around a solution instead of settling, so that each pass has some weights
+# wrong.  The weights of so many passes vote, those with the highest joint log-probability.
+VOTERS = 15
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOptions:
+    """How to learn."""
+
+    damping: tuple[float, ...]  # per level
+    engine: str = "cpu"
+    schedule: Schedule = field(default_factory=Schedule)
+    vote: bool = True
+    n_init: int = 1
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    max_memory: int | None = None
+
+    @property
+    def passes(self) -> int:
+        """Passes of a start."""
+        return PASSES if self.max_iter is None else self.max_iter
+
+
+@dataclass
+class LearnedNetwork:
+    """What learning returns."""
+
+    weights: list[BoolArray]
+    log_joint: float
+    status: Status
+    n_iter: int
+    seconds: float
+    memory: int
+    history: list[Record]
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """Weights, and the joint log-probability of the best configuration found with them."""
+
+    weights: list[BoolArray]
+    log_joint: float
+
+
+class NetworkLearning:
+    """A process for the driver: one forward and one backward pass per step."""
+
+    def __init__(
+        self,
+        network: Network,
+        images: Images,
+        allowed: BoolArray,
+        options: NetworkOptions,
+        rng: np.random.Generator,
+    ) -> None:
+        self._network, self._images, self._allowed = network, images, allowed
+        self._options = options
+        priors = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
+        engine = ENGINES[options.engine]()
+        evidence = images.evidence(network.noise)
+        self._passing = NetworkPassing(network, evidence, priors, allowed, engine, rng)
+        self._voters: list[Decided] = []
+        self._beliefs = self._passing.weight_beliefs()
+        self._now = self._decide(_on(self._beliefs))
+        self._changed, self._belief_change = 0, math.inf
+
+    def step(self) -> bool:
+        """One forward and one backward pass."""
+        self._passing.forward(self._options.schedule, self._options.damping)
+        self._passing.backward()
+        before, self._beliefs = self._beliefs, self._passing.weight_beliefs()
+        changes = [
+            float(np.abs(new - old).max()) for new, old in zip(self._beliefs, before, strict=True)
+        ]
+        # The messages from the pools move for a while before any weight does.
+        self._belief_change = max(*changes, self._passing.change)
+        weights = _on(self._beliefs)
+        self._changed = sum(
+            int((new != old).sum()) for new, old in zip(weights, self._now.weights, strict=True)
+        )
+        self._now = self._decide(weights)
+        self._voters.append(self._now)
+        self._voters.sort(key=lambda decided: -decided.log_joint)
+        del self._voters[VOTERS:]
+        return True
+
+    def measure(self) -> Measurement:
+        """Joint log-probability of what the weights decode to, and how much the step changed."""
+        return Measurement(self._now.log_joint, self._changed, self._belief_change)
+
+    def state(self) -> Decided:
+        """The weights, decided."""
+        return self._now
+
+    def vote(self) -> Decided:
+        """Every weight as it was in most of the best passes."""
+        if not self._voters:
+            return self._now
+        levels = zip(*(decided.weights for decided in self._voters), strict=True)
+        return self._decide([np.mean(level, axis=0) > 0.5 for level in levels])
+
+    def _decide(self, weights: list[BoolArray]) -> Decided:
+        found = explain(self._network, weights, self._images, self._allowed, candidates=1)
+        value = float(found.log_joint.sum()) + weight_log_prior(self._network, weights)
+        return Decided(weights, value)
+
+
+def learn_network(
+    network: Network,
+    images: Images,
+    allowed: BoolArray,
+    options: NetworkOptions,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> LearnedNetwork:
+    """Learn all weights; of several starts the best by joint log-probability.
+
+    `allowed` (images, templates) leaves out the templates that contradict a label.
+    """
+    progress = progress or Silence()
+    began = time.perf_counter()
+    memory = check_memory(network, images.n_images, options)
+    problem = dead_start(network)
+    if problem:
+        warnings.warn(problem, UserWarning, stacklevel=3)
+    starts: list[tuple[Decided, Outcome[Decided]]] = []
+    try:
+        with interruptible():
+            for _ in range(options.n_init):
+                left = _left(options, began)
+                process = NetworkLearning(network, images, allowed, options, rng)
+                progress.stage("Message passing", options.passes)
+                outcome = run(
+                    process,
+                    Limits(max_iter=options.passes, max_seconds=left),
+                    lambda k, measurement, seconds: progress.step(measurement),
+                )
+                starts.append((process.vote() if options.vote else outcome.best, outcome))
+                if outcome.status.cut_short:
+                    break
+    finally:
+        progress.close()
+    decided, outcome = max(starts, key=lambda start: start[0].log_joint)
+    last = starts[-1][1].status
+    return LearnedNetwork(
+        weights=decided.weights,
+        log_joint=decided.log_joint,
+        status=last if last.cut_short else outcome.status,
+        n_iter=outcome.n_iter,
+        seconds=time.perf_counter() - began,
+        memory=memory,
+        history=outcome.history,
+    )
+
+
+def check_memory(network: Network, n_images: int, options: NetworkOptions) -> int:
+    """Bytes that a run needs; an error before it starts if that is more than allowed."""
+    lanes = n_images if options.schedule.name == "per-image" else 1
+    needed = passing_memory(network, n_images, lanes)
+    if options.max_memory is not None and needed > options.max_memory:
+        raise NotEnoughMemoryError(
+            f"Message passing would take {needed / 2**20:,.0f} MiB, and max_memory allows "
+            f"{options.max_memory / 2**20:,.0f} MiB: lower the n_features or the size of a layer, "
+            f"or the images per fit (now {n_images}), or raise max_memory."
+        )
+    return needed
+
+
+def dead_start(network: Network) -> str | None:
+    """Why nothing can ever be learned with these parameters, if so."""
+    level = network.levels[0]
+    evidence = network.noise.k1 + float(level.log_prior.max())
+    if evidence + float(logit(level.p_W)) > 0:
+        return None
+    return (
+        f"An on pixel gives evidence of {network.noise.k1:.1f} less {-level.log_prior.max():.1f} "
+        f"for the choice within its pool, which cannot outweigh the log-odds "
+        f"{logit(level.p_W):.1f} of a weight, so that nothing can be learned: lower p01 and p10, "
+        f"or raise p_W of the first layer."
+    )
+
+
+def _on(beliefs: Sequence[FloatArray]) -> list[BoolArray]:
+    return [np.ascontiguousarray(belief > 0) for belief in beliefs]
+
+
+def _left(options: NetworkOptions, began: float) -> float | None:
+    """Seconds until the time is up; a run always makes one step."""
+    if options.max_seconds is None:
+        return None
+    return max(options.max_seconds - (time.perf_counter() - began), 1e-3)

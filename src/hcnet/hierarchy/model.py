@@ -1,0 +1,99 @@
+"""What learning a network leaves behind, and its file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet import archive
+from hcnet.hierarchy.network import Level, Network
+from hcnet.images import BoolArray, Noise
+from hcnet.layers import ClassLayer, FeatureLayer, PoolBorder, PoolLayer
+
+FORMAT = "hcnet-network"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkModel:
+    """A network with decided weights, and the names of its classes."""
+
+    network: Network
+    weights: list[BoolArray]  # per level, (features, channels, height, width)
+    classes: NDArray[Any]
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write the model; the file appears whole or not at all."""
+        names = self.classes.tolist()
+        if not all(isinstance(name, bool | int | float | str) for name in names):
+            raise ValueError(
+                f"Class names must be numbers or strings to be saved, got {names[0]!r}; train with "
+                f"such labels."
+            )
+        network = self.network
+        header = {
+            "format": FORMAT,
+            "version": VERSION,
+            "image_size": list(network.image_size),
+            "channels": network.n_channels,
+            "noise": [network.noise.p01, network.noise.p10],
+            "categories": list(network.classes.categories),
+            "p_on": network.classes.p_on,
+            "classes": names,
+            "levels": [
+                {
+                    "features": level.features.n_features,
+                    "size": list(level.features.feature_size),
+                    "pool": list(level.pool.window),
+                    "pool_border": level.pool.border,
+                    "p_W": level.p_W,
+                }
+                for level in network.levels
+            ],
+        }
+        arrays: dict[str, NDArray[Any]] = {}
+        for k, (level, W) in enumerate(zip(network.levels, self.weights, strict=True)):
+            arrays[f"weights-{k}"] = np.packbits(W)
+            arrays[f"pool-{k}"] = level.window
+        return archive.write(path, header, arrays, overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> NetworkModel:
+        """Read a model that `save` wrote."""
+        with archive.Reader(path, FORMAT, VERSION) as file:
+            header = file.header
+            p01, p10 = (float(p) for p in header["noise"])
+            height, width = (int(k) for k in header["image_size"])
+            channels, below = int(header["channels"]), (height, width)
+            levels, weights = [], []
+            for k, about in enumerate(header["levels"]):
+                level = _level(about, channels, below, file.array(f"pool-{k}"))
+                levels.append(level)
+                weights.append(file.bits(f"weights-{k}", level.weight_shape))
+                channels, below = level.features.n_features, level.features.placement_size
+            classes = ClassLayer(tuple(int(k) for k in header["categories"]), header["p_on"])
+            names = np.asarray(header["classes"])
+            if classes.n_templates != channels or classes.n_classes > len(names):
+                raise ValueError("its classes are incomplete")
+            return cls(Network(tuple(levels), classes, Noise(p01, p10)), weights, names)
+
+
+def _level(
+    about: dict[str, Any], channels: int, below: tuple[int, int], window: NDArray[Any]
+) -> Level:
+    if about["pool_border"] not in get_args(PoolBorder):
+        raise ValueError(f"its pool_border is {about['pool_border']!r}")
+    pool_h, pool_w = (int(k) for k in about["pool"])
+    if window.shape != (pool_h, pool_w):
+        raise ValueError("its pools are incomplete")
+    pool = PoolLayer(channels, (pool_h, pool_w), below, about["pool_border"])
+    height, width = (int(k) for k in about["size"])
+    if height > pool.size[0] or width > pool.size[1]:
+        raise ValueError("its layers do not fit on each other")
+    features = FeatureLayer(int(about["features"]), channels, (height, width), pool.size, "valid")
+    return Level(pool, features, window.astype(float), float(about["p_W"]))

@@ -1,0 +1,127 @@
+"""A stack of layers: shapes from the image up to the templates, and drawing images from it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.hierarchy.convolution import bconv
+from hcnet.images import BoolArray, FloatArray, Noise
+from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer
+from hcnet.pool_messages import pool_log_prior, template_log_prior
+
+# Weights of all levels from the bottom, each (features, channels, height, width).
+Weights = Sequence[BoolArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Layer ℓ of the paper: a feature layer, and the pooling layer below it."""
+
+    pool: PoolLayer
+    features: FeatureLayer
+    window: NDArray[np.float64]  # relative probabilities of the positions of a pool
+    p_W: float
+
+    @cached_property
+    def log_prior(self) -> FloatArray:
+        """Log-probabilities of the members of all pools, (height, width, members)."""
+        return pool_log_prior(self.pool, self.window)
+
+    @property
+    def weight_shape(self) -> tuple[int, int, int, int]:
+        """(features, channels, height, width)."""
+        return self.features.n_features, self.features.n_channels, *self.features.feature_size
+
+    def on(self, below_size: tuple[int, int]) -> Level:
+        """The same level above a grid of another size."""
+        pool = replace(self.pool, below_size=below_size)
+        return replace(self, pool=pool, features=replace(self.features, image_size=pool.size))
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Levels from the image upwards, the class layer on top, the noisy channel below."""
+
+    levels: tuple[Level, ...]
+    classes: ClassLayer
+    noise: Noise
+
+    @property
+    def n_channels(self) -> int:
+        """Channels of the images."""
+        return self.levels[0].pool.n_channels
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        """Height and width of the images."""
+        return self.levels[0].pool.below_size
+
+    @property
+    def top_size(self) -> tuple[int, int]:
+        """Positions that a template can take: 1×1 where it fills the image."""
+        return self.levels[-1].features.placement_size
+
+    @property
+    def smallest_image(self) -> tuple[int, int]:
+        """Height and width of images in which a template has exactly one position."""
+        size = (1, 1)
+        for level in reversed(self.levels):
+            height, width = level.features.feature_size
+            size = size[0] + height - 1, size[1] + width - 1
+            if level.pool.border == "full":
+                size = size[0] + level.pool.window[0] - 1, size[1] + level.pool.window[1] - 1
+        return size
+
+    def for_images_of(self, size: tuple[int, int]) -> Network:
+        """The same network over images of another size: templates can then take more positions."""
+        levels = []
+        for level in self.levels:
+            levels.append(level.on(size))
+            size = levels[-1].features.placement_size
+        return replace(self, levels=tuple(levels))
+
+
+def sample(
+    network: Network, weights: Weights, S: BoolArray, rng: np.random.Generator
+) -> tuple[BoolArray, list[BoolArray]]:
+    """Draw images given the templates S that are on: images X, and the S of all levels from S⁰."""
+    sparse = [S]
+    for level, W in zip(reversed(network.levels), reversed(weights), strict=True):
+        R = bconv(sparse[0], W)
+        sparse.insert(0, _shift(level, R, rng))
+    clean, noise = sparse[0], network.noise
+    flip = rng.random(clean.shape) < np.where(clean, noise.p01, noise.p10)
+    return clean ^ flip, sparse
+
+
+def sample_templates(
+    network: Network, n: int, rng: np.random.Generator, category: int | None = None
+) -> BoolArray:
+    """Draw the templates of n images, optionally of one category: the top S."""
+    classes, (height, width) = network.classes, network.top_size
+    allowed = np.array([category in (None, own) for own in classes.categories])
+    S = np.zeros((n, classes.n_templates, height, width), bool)
+    if classes.p_on is not None:
+        S[:] = (rng.random(S.shape) < classes.p_on) & allowed[:, None, None]
+        return S
+    p = np.exp(template_log_prior(classes, 1)) * allowed
+    template = rng.choice(classes.n_templates, n, p=p / p.sum())
+    S[np.arange(n), template, rng.integers(height, size=n), rng.integers(width, size=n)] = True
+    return S
+
+
+def _shift(level: Level, R: BoolArray, rng: np.random.Generator) -> BoolArray:
+    """Every active element of R to a random position of its window: the S below."""
+    n, a, r, c = np.nonzero(R)
+    p = np.exp(level.log_prior[r, c].astype(float)).cumsum(axis=1)
+    member = (rng.random((len(n), 1)) * p[:, -1:] >= p).sum(axis=1)
+    i, j = np.divmod(member, level.pool.window[1])
+    top, left = level.pool.offset
+    S = np.zeros((*R.shape[:2], *level.pool.below_size), bool)
+    S[n, a, r + i - top, c + j - left] = True
+    return S

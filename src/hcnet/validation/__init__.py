@@ -1,0 +1,1 @@
+"""Every check on what users pass; nothing below this package checks again."""

@@ -5,16 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
-from hcnet import plotting
 from hcnet.plotting import (
-    PALE,
-    PALETTE,
     image_grid,
     show_comparison,
+    show_completion,
     show_features,
     show_image,
     show_placements,
+    show_templates,
 )
+from hcnet.plotting.drawing import GAP, MISSING, PALE, PALETTE
 
 WHITE = (255, 255, 255)
 BLACK = (0, 0, 0)
@@ -44,7 +44,7 @@ def test_image_is_black_on_white_and_crisp(shape, scale):
 def test_missing_pixels_look_neither_on_nor_off():
     bits, mask = random_bits(8, 8), random_bits(8, 8, seed=1)
     colours = small(show_image(bits, mask, scale=3), 3)
-    assert (colours[mask] == plotting.MISSING).all()
+    assert (colours[mask] == MISSING).all()
     assert (colours[~mask & bits] == BLACK).all()
     assert (colours[~mask & ~bits] == WHITE).all()
 
@@ -66,7 +66,7 @@ def test_many_channels_are_tiled():
 def test_grid_holds_every_image(captions):
     bits = random_bits(7, 1, 12, 12)
     picture = np.asarray(image_grid(bits, columns=3, scale=3, captions=captions))
-    assert picture.shape[1] >= 3 * (12 * 3 + 2) + 2 * plotting.GAP
+    assert picture.shape[1] >= 3 * (12 * 3 + 2) + 2 * GAP
     assert (picture == 0).all(axis=2).sum() >= 9 * bits.sum()
 
 
@@ -150,3 +150,42 @@ def test_colours_stay_apart_for_everybody(eye):
     seen = np.cbrt(np.clip(_linear(PALETTE) @ EYES[eye].T, 0, 1))  # about as bright as it looks
     distances = np.linalg.norm(seen[:, None] - seen, axis=2) + 9 * np.eye(len(seen))
     assert distances.min() > 0.08
+
+
+def test_templates_are_drawn_by_their_features_at_the_centre_of_their_pools():
+    """Two features of 2×2: the second one stands an element further right in the layer above."""
+    W1 = np.zeros((2, 1, 2, 2), bool)
+    W1[0, 0, 0] = True  # a dash
+    W1[1, 0, :, 0] = True  # a bar
+    W2 = np.zeros((1, 2, 1, 2), bool)
+    W2[0, 0, 0, 0] = W2[0, 1, 0, 1] = True
+    picture = show_templates([W1, W2], [(3, 3), (3, 3)], scale=4)
+    colours = small(picture, 4)
+    # R² is 1×2; its pools put S¹ on a 3×4 grid, features on row 1, columns 1 and 2.
+    assert colours.shape[:2] == (4, 5)
+    dash = {(1, 1), (1, 2)}
+    bar = {(1, 2), (2, 2)}
+    for at in np.ndindex(4, 5):
+        wanted = WHITE
+        if at in dash or at in bar:
+            wanted = BLACK if at in dash & bar else PALETTE[0 if at in dash else 1]
+        assert tuple(colours[at]) == wanted, at
+
+
+def test_a_completion_has_a_row_each_for_what_was_seen_filled_in_and_true():
+    rng = np.random.default_rng(0)
+    truth = rng.random((3, 1, 5, 6)) < 0.5
+    mask = np.zeros((5, 6), bool)
+    mask[:2] = True
+    filled = np.where(mask, ~truth, truth)
+    two, three = (
+        np.asarray(show_completion(truth, mask, filled, last, scale=4)) for last in (None, truth)
+    )
+    tile = 5 * 4 + 2
+    assert three.shape[0] == two.shape[0] + tile + GAP
+    right = three[:, -(6 * 4 + 2) :]  # the last image of each row
+    rows = [right[k * (tile + GAP) : k * (tile + GAP) + tile] for k in range(3)]
+    seen, done, true = (small(row, 4) for row in rows)
+    assert (seen[mask] == MISSING).all()
+    assert ((done == 0).all(axis=2) == filled[-1, 0]).all()
+    assert ((true == 0).all(axis=2) == truth[-1, 0]).all()

@@ -232,9 +232,13 @@ def _add_changes(
     for p in nb.prange(_PARTS):
         part = np.uint64(p)
         first, last = n * part // parts, n * (part + np.uint64(1)) // parts
+        whole = kernel.size >= _PARTS * n  # many rows are dealt out whole, few are cut
         for q in range(np.uint64(order.size)):
-            at = np.uint64(trees[order[q], 1]) * n + first
-            _add(kernel, at, d_kernel, q * n + first, last - first)
+            at = np.uint64(trees[order[q], 1])
+            if not whole:
+                _add(kernel, at * n + first, d_kernel, q * n + first, last - first)
+            elif at % parts == part:
+                _add(kernel, at * n, d_kernel, q * n, n)
         for q in range(np.uint64(order.size)):
             k = order[q]
             tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
@@ -253,15 +257,18 @@ def _trees_to_R(
     """Messages down from every tree (`tree_down`)."""
     rows, run, row = np.uint64(shape[3]), np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
     n = rows * run
-    for k in nb.prange(trees.shape[0]):
+    chunks = (trees.shape[0] + _CHUNK - 1) // _CHUNK
+    for chunk in nb.prange(chunks):
         s = np.empty(n, np.float32)
         w = np.empty(n, np.float32)
-        tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
-        at, own_at = _field_at(tree, shape), np.uint64(k) * n
-        for i in range(rows):
-            _gather(field, at + i * row, to_field, own_at + i * run, s, i * run, run)
-        _gather(kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n)
-        out[k] = min(max(_tree_down(s, w, s, np.int64(n)), np.float32(-HUGE)), np.float32(HUGE))
+        for k in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, trees.shape[0])):
+            tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
+            at, own_at = _field_at(tree, shape), np.uint64(k) * n
+            for i in range(rows):
+                _gather(field, at + i * row, to_field, own_at + i * run, s, i * run, run)
+            _gather(kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n)
+            down = _tree_down(s, w, s, np.int64(n))
+            out[k] = min(max(down, np.float32(-HUGE)), np.float32(HUGE))
 
 
 class CPUEngine(CPUPools):

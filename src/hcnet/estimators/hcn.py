@@ -19,7 +19,7 @@ from hcnet.engine.schedules import Schedule
 from hcnet.hierarchy import inference
 from hcnet.hierarchy.decoding import Configuration
 from hcnet.hierarchy.explaining import CANDIDATES
-from hcnet.hierarchy.learn import LearnedNetwork, NetworkOptions, learn_network
+from hcnet.hierarchy.learn import N_INIT, LearnedNetwork, NetworkOptions, learn_network
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network, sample, sample_templates
 from hcnet.hierarchy.specification import Layer, build_network
@@ -76,8 +76,8 @@ class HCN(ClassifierMixin, BaseEstimator):
         Templates that "explain" works out for each image.
     n_passes : int, default=1
         Forward and backward passes of "passing".
-    n_init : int, default=1
-        Number of starts; the best by joint log-probability is kept.
+    n_init : int, default=2
+        Number of starts.  Half-way through, only the best by joint log-probability goes on.
     vote : bool, default=True
         Whether every weight is set as it was in most of the 15 passes with the highest joint
         log-probability.  Otherwise the weights of the best of them are kept.
@@ -124,7 +124,7 @@ class HCN(ClassifierMixin, BaseEstimator):
         inference: str = "explain",
         candidates: int = CANDIDATES,
         n_passes: int = 1,
-        n_init: int = 1,
+        n_init: int = N_INIT,
         vote: bool = True,
         max_iter: int | None = None,
         max_seconds: float | None = None,

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import logit
@@ -24,6 +24,8 @@ from hcnet.progress import Progress, Silence
 
 # Forward and backward passes of a start.
 PASSES = 60
+# Starts.  One in ten ends beside the solution, and half-way it shows.
+N_INIT = 2
 # Message passing wanders around a solution instead of settling, so that each pass has some weights
 # wrong.  The weights of so many passes vote, those with the highest joint log-probability.
 VOTERS = 15
@@ -37,7 +39,7 @@ class NetworkOptions:
     engine: str = "cpu"
     schedule: Schedule = field(default_factory=Schedule)
     vote: bool = True
-    n_init: int = 1
+    n_init: int = N_INIT
     max_iter: int | None = None
     max_seconds: float | None = None
     max_memory: int | None = None
@@ -140,7 +142,7 @@ def learn_network(
     rng: np.random.Generator,
     progress: Progress | None = None,
 ) -> LearnedNetwork:
-    """Learn all weights; of several starts the best by joint log-probability.
+    """Learn all weights.
 
     `allowed` (images, templates) leaves out the templates that contradict a label.
     """
@@ -150,29 +152,18 @@ def learn_network(
     problem = dead_start(network)
     if problem:
         warnings.warn(problem, UserWarning, stacklevel=3)
-    starts: list[tuple[Decided, Outcome[Decided]]] = []
+    deadline = None if options.max_seconds is None else began + options.max_seconds
+    race = _Race(network, images, allowed, options, rng, progress, deadline)
     try:
         with interruptible():
-            for _ in range(options.n_init):
-                left = _left(options, began)
-                process = NetworkLearning(network, images, allowed, options, rng)
-                progress.stage("Message passing", options.passes)
-                outcome = run(
-                    process,
-                    Limits(max_iter=options.passes, max_seconds=left),
-                    lambda k, measurement, seconds: progress.step(measurement),
-                )
-                starts.append((process.vote() if options.vote else outcome.best, outcome))
-                if outcome.status.cut_short:
-                    break
+            process, outcome = race.run()
     finally:
         progress.close()
-    decided, outcome = max(starts, key=lambda start: start[0].log_joint)
-    last = starts[-1][1].status
+    decided = process.vote() if options.vote else outcome.best
     return LearnedNetwork(
         weights=decided.weights,
         log_joint=decided.log_joint,
-        status=last if last.cut_short else outcome.status,
+        status=outcome.status,
         n_iter=outcome.n_iter,
         seconds=time.perf_counter() - began,
         memory=memory,
@@ -180,10 +171,76 @@ def learn_network(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Race:
+    """Several starts, of which the best at half-time goes on."""
+
+    network: Network
+    images: Images
+    allowed: BoolArray
+    options: NetworkOptions
+    rng: np.random.Generator
+    progress: Progress
+    deadline: float | None
+
+    def run(self) -> tuple[NetworkLearning, Outcome[Decided]]:
+        """The start that won, and how it ended."""
+        options = self.options
+        half = options.passes // 2 if options.n_init > 1 else options.passes
+        best = None
+        for k in range(options.n_init):
+            process = NetworkLearning(self.network, self.images, self.allowed, options, self.rng)
+            outcome = self._go(process, f"Start {k + 1} of {options.n_init}", half)
+            if best is None or outcome.log_joint > best[1].log_joint:
+                best = process, outcome
+            if outcome.status.cut_short:
+                return best[0], replace(best[1], status=outcome.status)
+        assert best is not None
+        process, first = best
+        if first.status is not Status.ITERATION_LIMIT or options.passes == half:
+            return best
+        second = self._go(process, "Best start", options.passes - half)
+        return process, _one_after_the_other(first, second)
+
+    def _go(self, process: NetworkLearning, name: str, passes: int) -> Outcome[Decided]:
+        self.progress.stage(name, passes)
+        left = None
+        if self.deadline is not None:  # a run always makes one step
+            left = max(self.deadline - time.perf_counter(), 1e-3)
+        return run(
+            process,
+            Limits(max_iter=passes, max_seconds=left),
+            lambda k, measurement, seconds: self.progress.step(measurement),
+        )
+
+
+def _one_after_the_other(first: Outcome[Decided], second: Outcome[Decided]) -> Outcome[Decided]:
+    """Two runs of the same process as one."""
+    later = [
+        replace(
+            record,
+            iteration=record.iteration + first.n_iter,
+            seconds=record.seconds + first.seconds,
+        )
+        for record in second.history
+    ]
+    best = max(first, second, key=lambda outcome: outcome.log_joint)
+    return replace(
+        second,
+        best=best.best,
+        log_joint=best.log_joint,
+        n_iter=first.n_iter + second.n_iter,
+        seconds=first.seconds + second.seconds,
+        history=first.history + later,
+    )
+
+
 def check_memory(network: Network, n_images: int, options: NetworkOptions) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     lanes = n_images if options.schedule.name == "per-image" else 1
     needed = passing_memory(network, n_images, lanes)
+    if options.n_init > 1:  # the best start so far, and the one that is running
+        needed *= 2
     if options.max_memory is not None and needed > options.max_memory:
         raise NotEnoughMemoryError(
             f"Message passing would take {needed / 2**20:,.0f} MiB, and max_memory allows "
@@ -209,10 +266,3 @@ def dead_start(network: Network) -> str | None:
 
 def _on(beliefs: Sequence[FloatArray]) -> list[BoolArray]:
     return [np.ascontiguousarray(belief > 0) for belief in beliefs]
-
-
-def _left(options: NetworkOptions, began: float) -> float | None:
-    """Seconds until the time is up; a run always makes one step."""
-    if options.max_seconds is None:
-        return None
-    return max(options.max_seconds - (time.perf_counter() - began), 1e-3)

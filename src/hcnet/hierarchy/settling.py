@@ -47,22 +47,22 @@ def _settle(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any) ->
 def _settle_plane(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any) -> None:
     """Elements with the fewest good positions choose first; then each may change its mind."""
     members = window[0] * window[1]
-    for options in range(1, members + 2):
-        for r in range(choice.shape[0]):
-            for c in range(choice.shape[1]):
-                if choice[r, c] == UNDECIDED:
-                    good = _good_positions(below, r, c, window)
-                    if good == options or options > members:
-                        _move(below, log_prior, window, r, c, choice, taken)
+    on = np.argwhere(choice == UNDECIDED)
+    good = np.empty(len(on), np.int64)
+    for k in range(len(on)):
+        # Without any good position it does not matter when an element chooses.
+        good[k] = _good_positions(below, on[k, 0], on[k, 1], window) or members
+    for options in range(1, members + 1):
+        for k in range(len(on)):
+            if good[k] == options:
+                _move(below, log_prior, window, on[k, 0], on[k, 1], choice, taken)
     for _ in range(ROUNDS):
         changed = False
-        for r in range(choice.shape[0]):
-            for c in range(choice.shape[1]):
-                before = choice[r, c]
-                if before != OFF:
-                    _leave(window, r, c, choice, taken)
-                    _move(below, log_prior, window, r, c, choice, taken)
-                    changed = changed or choice[r, c] != before
+        for r, c in on:
+            before = choice[r, c]
+            _leave(window, r, c, choice, taken)
+            _move(below, log_prior, window, r, c, choice, taken)
+            changed = changed or choice[r, c] != before
         if not changed:
             break
 

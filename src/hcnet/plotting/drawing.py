@@ -1,0 +1,131 @@
+"""What all pictures share: colours, sizes, enlarging, framing and tiling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from hcnet.images import BoolArray
+
+Colour: TypeAlias = tuple[int, int, int]
+Picture: TypeAlias = NDArray[np.uint8]
+
+# Paul Tol's "muted" scheme: nine colours that stay apart for colour-blind readers.  Neighbours
+# differ most, since the first features are the most used ones.
+PALETTE: tuple[Colour, ...] = (
+    (51, 34, 136),
+    (204, 102, 119),
+    (68, 170, 153),
+    (153, 153, 51),
+    (136, 204, 238),
+    (136, 34, 85),
+    (17, 119, 51),
+    (221, 204, 119),
+    (170, 68, 153),
+)
+# Two or three channels: blue, vermilion and green of Okabe and Ito; printed over each other they
+# darken, so that a pixel that is on in all channels is nearly black.
+INKS: tuple[Colour, ...] = ((0, 114, 178), (213, 94, 0), (0, 158, 115))
+BLACK: Colour = (0, 0, 0)
+PAPER = 255
+FRAME = 176
+PALE = 206  # ink below the placements that are drawn over it
+MISSING: Colour = (255, 236, 179)
+
+IMAGE_SIDE = 600  # screen pixels of the longer side of an image, about
+PANEL_SIDE = 420  # of each of several panels in a row
+PART_SIDE = 66  # and of a part on a contact sheet
+GAP = 8
+TEXT = 14
+LINE = TEXT + 8  # a caption with the space above and below it
+
+
+def planes_of(image: ArrayLike, name: str = "image") -> BoolArray:
+    """(channels, height, width); a batch of one image counts as that image."""
+    array = np.asarray(image)
+    if array.ndim == 4 and len(array) == 1:
+        array = array[0]
+    if array.ndim == 2:
+        array = array[None]
+    if array.ndim != 3 or array.size == 0:
+        raise ValueError(
+            f"{name} must be one image of shape (height, width) or (channels, height, width), got "
+            f"shape {array.shape}; pick one of several, for example images[0]."
+        )
+    return array > 0.5
+
+
+def paint(planes: BoolArray, missing: BoolArray | None, ink: Colour | None = None) -> Picture:
+    """Up to three channels as colours (height, width, 3); overlapping inks multiply."""
+    inks = [ink or BLACK] if len(planes) == 1 else INKS
+    colours = np.ones((*planes.shape[1:], 3))
+    for plane, one in zip(planes, inks, strict=False):
+        colours[plane] *= np.array(one) / PAPER
+    canvas: Picture = np.rint(colours * PAPER).astype(np.uint8)
+    if missing is not None:
+        canvas[missing.any(axis=0)] = MISSING
+    return canvas
+
+
+def framed(canvas: Picture, scale: int) -> Image.Image:
+    """Enlarge colours (height, width, 3) and draw a thin frame around them."""
+    large = canvas.repeat(scale, axis=0).repeat(scale, axis=1)
+    return Image.fromarray(np.pad(large, ((1, 1), (1, 1), (0, 0)), constant_values=FRAME))
+
+
+def colour_of(feature: int) -> Colour:
+    """The colour of a feature, the same in all pictures."""
+    return PALETTE[feature % len(PALETTE)]
+
+
+def tint(colour: Colour) -> Colour:
+    """A pale version of a colour."""
+    red, green, blue = ((part + PAPER) // 2 for part in colour)
+    return red, green, blue
+
+
+def sheet_columns(n: int) -> int:
+    """Columns of a sheet that is a little wider than high, with few empty cells."""
+    about = math.ceil(math.sqrt(1.3 * n))
+    return min(range(max(about - 1, 1), about + 2), key=lambda k: (-n % k, abs(k - about)))
+
+
+def blank(width: int, height: int) -> Image.Image:
+    """An empty sheet of paper."""
+    return Image.new("RGB", (width, height), (PAPER, PAPER, PAPER))
+
+
+def tile_grid(
+    tiles: Sequence[Image.Image],
+    columns: int | None = None,
+    captions: Sequence[str] | None = None,
+    margin: int = 0,
+    gap: int = GAP,
+) -> Image.Image:
+    """Tiles in a grid, each centred in its cell with its caption centred below."""
+    columns = min(columns or sheet_columns(len(tiles)), len(tiles))
+    rows = -(-len(tiles) // columns)
+    font = ImageFont.load_default(TEXT)
+    line = 0 if captions is None else LINE
+    width = max(tile.width for tile in tiles)
+    if captions is not None:
+        width = max([width, *(math.ceil(font.getlength(text)) for text in captions)])
+    height = max(tile.height for tile in tiles)
+    sheet = blank(
+        2 * margin + columns * (width + gap) - gap,
+        2 * margin + rows * (height + line + gap) - gap,
+    )
+    draw = ImageDraw.Draw(sheet)
+    for k, tile in enumerate(tiles):
+        left = margin + k % columns * (width + gap)
+        top = margin + k // columns * (height + line + gap)
+        sheet.paste(tile, (left + (width - tile.width) // 2, top + (height - tile.height) // 2))
+        if captions is not None:
+            centre = (left + width / 2, top + height + 4)
+            draw.text(centre, captions[k], fill=BLACK, font=font, anchor="ma")
+    return sheet

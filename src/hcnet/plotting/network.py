@@ -1,0 +1,104 @@
+"""Pictures of a network: what its templates are made of, and what it fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+from PIL import Image
+
+from hcnet.images import BoolArray
+from hcnet.plotting.drawing import (
+    BLACK,
+    GAP,
+    PAPER,
+    PART_SIDE,
+    blank,
+    colour_of,
+    framed,
+    planes_of,
+    tile_grid,
+)
+from hcnet.plotting.parts import show_image
+
+
+def show_templates(
+    weights: Sequence[ArrayLike],
+    pools: Sequence[tuple[int, int]],
+    captions: Sequence[str] | None = None,
+    scale: int | None = None,
+) -> Image.Image:
+    """Every template, drawn by the features of the first layer that it is made of.
+
+    `weights` are as `HCN.weights_`, `pools` the windows of the layers; everything stands at the
+    centre of its pool.  Features have the colours of `show_features(…, colours=True)`; pixels of
+    several are black.
+    """
+    levels = [np.asarray(W, dtype=bool) for W in weights]
+    sheets = []
+    for j in range(len(levels[-1])):
+        top = np.zeros((1, len(levels[-1]), 1, 1), bool)
+        top[0, j] = True
+        sheets.append(_coloured(_first_layer(top, levels, pools), levels[0]))
+    scale = scale or max(1, 2 * PART_SIDE // max(sheets[0].shape[:2]))
+    return tile_grid([framed(sheet, scale) for sheet in sheets], captions=captions)
+
+
+def show_completion(
+    images: ArrayLike,
+    mask: ArrayLike,
+    filled: ArrayLike,
+    truth: ArrayLike | None = None,
+    scale: int | None = None,
+) -> Image.Image:
+    """A column per image: what was seen (the rest is amber), what was filled in, the truth."""
+    seen, hidden, done = (np.asarray(x) for x in (images, mask, filled))
+    hidden = np.broadcast_to(hidden, seen.shape)
+    side = max(seen.shape[-2:])
+    scale = scale or max(1, 2 * PART_SIDE // side)
+    rows = [[show_image(x, m, scale) for x, m in zip(seen, hidden, strict=True)]]
+    rows.append([show_image(x, scale=scale) for x in done])
+    if truth is not None:
+        rows.append([show_image(x, scale=scale) for x in np.asarray(truth)])
+    words = [tile_grid([blank(1, 1)], captions=[name]) for name in ("Seen", "Filled in", "Truth")]
+    margin = max(word.width for word in words) + GAP
+    lines = []
+    for word, tiles in zip(words, rows, strict=False):
+        row = tile_grid(tiles, columns=len(tiles))
+        line = blank(margin + row.width, row.height)
+        line.paste(word, (0, (row.height - word.height) // 2))
+        line.paste(row, (margin, 0))
+        lines.append(line)
+    return tile_grid(lines, columns=1)
+
+
+def _first_layer(
+    top: BoolArray, levels: Sequence[BoolArray], pools: Sequence[tuple[int, int]]
+) -> BoolArray:
+    """S¹ of one template (1, features, height, width), everything at the centre of its pool."""
+    S = top
+    for W, (height, width) in zip(reversed(levels[1:]), reversed(pools[1:]), strict=True):
+        R = np.zeros(
+            (1, W.shape[1], S.shape[2] + W.shape[2] - 1, S.shape[3] + W.shape[3] - 1), bool
+        )
+        for _, f, i, j in np.argwhere(S):
+            R[0, :, i : i + W.shape[2], j : j + W.shape[3]] |= W[f]
+        before = (height - 1) // 2, (width - 1) // 2
+        after = height - 1 - before[0], width - 1 - before[1]
+        S = np.pad(R, ((0, 0), (0, 0), (before[0], after[0]), (before[1], after[1])))
+    return S
+
+
+def _coloured(S: BoolArray, W: BoolArray) -> np.ndarray:
+    """Placed features of the first layer as colours (height, width, 3)."""
+    h, w = W.shape[2:]
+    size = S.shape[2] + h - 1, S.shape[3] + w - 1
+    canvas = np.full((*size, 3), PAPER, np.uint8)
+    covered = np.zeros(size, int)
+    for _, f, i, j in np.argwhere(S):
+        on = planes_of(W[f]).any(axis=0)
+        canvas[i : i + h, j : j + w][on] = colour_of(int(f))
+        covered[i : i + h, j : j + w] += on
+    canvas[covered > 1] = BLACK
+    return canvas

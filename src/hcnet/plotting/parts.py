@@ -1,0 +1,196 @@
+"""Pictures of images, parts and placements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from hcnet.images import BoolArray
+from hcnet.plotting.drawing import (
+    GAP,
+    IMAGE_SIDE,
+    INKS,
+    LINE,
+    PALE,
+    PANEL_SIDE,
+    PAPER,
+    PART_SIDE,
+    TEXT,
+    Colour,
+    blank,
+    colour_of,
+    framed,
+    paint,
+    planes_of,
+    sheet_columns,
+    tile_grid,
+    tint,
+)
+
+
+def show_image(
+    image: ArrayLike, mask: ArrayLike | None = None, scale: int | None = None
+) -> Image.Image:
+    """One binary image, enlarged and framed; what `mask` marks as missing is amber.
+
+    `scale` is the size of a pixel on the screen; None chooses one that fits the screen.
+    """
+    planes = planes_of(image)
+    missing = None if mask is None else planes_of(mask, "mask")
+    side = max(planes.shape[1:]) * (sheet_columns(len(planes)) if len(planes) > len(INKS) else 1)
+    scale = scale or max(1, IMAGE_SIDE // side)
+    if len(planes) <= len(INKS):
+        return framed(paint(planes, missing), scale)
+    tiles = []
+    for channel, plane in enumerate(planes):
+        hidden = None if missing is None else missing[[channel % len(missing)]]
+        tiles.append(framed(paint(plane[None], hidden), scale))
+    return tile_grid(tiles)
+
+
+def image_grid(
+    images: Iterable[ArrayLike],
+    columns: int | None = None,
+    scale: int | None = None,
+    captions: Sequence[str] | None = None,
+) -> Image.Image:
+    """Several images side by side, row by row, with optional captions below them."""
+    shapes = [planes_of(one) for one in images]
+    if not shapes:
+        return blank(1, 1)
+    columns = columns or sheet_columns(len(shapes))
+    scale = scale or max(1, IMAGE_SIDE // (columns * max(max(one.shape[1:]) for one in shapes)))
+    return tile_grid([show_image(one, scale=scale) for one in shapes], columns, captions)
+
+
+def show_features(
+    features: ArrayLike,
+    counts: ArrayLike | None = None,
+    columns: int | None = None,
+    scale: int | None = None,
+    colours: bool = False,
+) -> Image.Image:
+    """A contact sheet of parts (features, channels, height, width).
+
+    `counts`, how often each part is used, puts the most used first and the number below each.
+    With `colours`, a part has the colour that `show_placements` gives it.
+    """
+    parts = [planes_of(one) for one in np.asarray(features)]
+    order = np.arange(len(parts))
+    captions = None
+    if counts is not None:
+        used = np.asarray(counts)
+        order = np.argsort(-used, kind="stable")
+        captions = [f"{used[f]:,}" for f in order]
+    if not parts:
+        return blank(PART_SIDE, PART_SIDE)
+    scale = scale or max(1, PART_SIDE // max(parts[0].shape[1:]))
+    tiles = [_part(parts[f], colour_of(int(f)) if colours else None, scale) for f in order]
+    return tile_grid(tiles, columns, captions)
+
+
+def show_placements(
+    image: ArrayLike,
+    placements: ArrayLike,
+    features: ArrayLike,
+    index: int = 0,
+    scale: int | None = None,
+) -> Image.Image:
+    """Where the parts are: box and pixels of each placement over a pale copy of the image.
+
+    `placements` are rows of image, feature, row and column, as `FeatureLearner.placements`
+    returns them; those of image `index` are drawn.  Pixels that a part explains have its full
+    colour, pixels that it adds a pale one; what no part explains stays grey.
+    """
+    seen: BoolArray = np.asarray(planes_of(image).any(axis=0))
+    parts = [planes_of(one).any(axis=0) for one in np.asarray(features)]
+    rows = np.asarray(placements, dtype=np.int64).reshape(-1, 4)
+    rows = rows[rows[:, 0] == index, 1:]
+    scale = scale or max(1, IMAGE_SIDE // max(seen.shape))
+    canvas = np.full((*seen.shape, 3), PAPER, np.uint8)
+    canvas[seen] = PALE
+    boxes: list[tuple[tuple[int, int, int, int], Colour]] = []
+    for f, r, c in rows:
+        i, j = np.nonzero(parts[f])
+        if not len(i):
+            continue
+        i, j = i + r, j + c
+        boxes.append(((int(i.min()), int(j.min()), int(i.max()), int(j.max())), colour_of(int(f))))
+        inside = (i >= 0) & (i < seen.shape[0]) & (j >= 0) & (j < seen.shape[1])
+        i, j = i[inside], j[inside]
+        full = colour_of(int(f))
+        canvas[i, j] = np.where(seen[i, j, None], full, tint(colour_of(int(f))))
+    picture = framed(canvas, scale)
+    draw = ImageDraw.Draw(picture)
+    for (top, left, bottom, right), colour in boxes:
+        # On the outside of the pixels, so that no ink is hidden; 1 is the frame's width.
+        corner = (left * scale, top * scale)
+        opposite = ((right + 1) * scale + 1, (bottom + 1) * scale + 1)
+        draw.rectangle([corner, opposite], outline=tint(colour))
+    return picture
+
+
+def show_comparison(
+    image: ArrayLike,
+    placements: ArrayLike,
+    features: ArrayLike,
+    reconstruction: ArrayLike,
+    index: int = 0,
+    scale: int | None = None,
+) -> Image.Image:
+    """Image, placements, parts and reconstruction side by side, with captions.
+
+    `image` and `reconstruction` are single images, `placements` are as in `show_placements`.
+    """
+    planes = planes_of(image)
+    scale = scale or max(1, round(PANEL_SIDE / max(planes.shape[1:])))
+    rows = np.asarray(placements, dtype=np.int64).reshape(-1, 4)
+    here = rows[rows[:, 0] == index]
+    parts = np.asarray(features)
+    counts = np.bincount(here[:, 1], minlength=len(parts))
+    panels = [
+        show_image(planes, scale=scale),
+        show_placements(planes, here, parts, index, scale),
+        _fitting_sheet(parts, counts, (planes.shape[1] * scale, planes.shape[2] * scale)),
+        show_image(reconstruction, scale=scale),
+    ]
+    captions = [
+        "Image",
+        _several(len(here), "placement"),
+        _several(len(parts), "part"),
+        "Reconstruction",
+    ]
+    return tile_grid(panels, len(panels), captions, margin=GAP, gap=2 * GAP)
+
+
+def _several(n: int, thing: str) -> str:
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
+def _part(planes: BoolArray, colour: Colour | None, scale: int) -> Image.Image:
+    """A part in one colour, if told and if it has one channel."""
+    if colour is None or len(planes) > 1:
+        return show_image(planes, scale=scale)
+    return framed(paint(planes, None, colour), scale)
+
+
+def _fitting_sheet(
+    features: NDArray[np.generic], counts: NDArray[np.int64], box: tuple[int, int]
+) -> Image.Image:
+    """The contact sheet with the largest parts that fits the box (height, width)."""
+    n = len(features)
+    if n == 0:
+        return blank(box[1], box[0])
+    h, w = features.shape[-2:]
+    text = ImageFont.load_default(TEXT).getlength(f"{counts.max():,}")
+    best = (0, 1)
+    for columns in range(1, n + 1):
+        cell = (box[1] + GAP) // columns - GAP
+        down = ((box[0] + GAP) // -(-n // columns) - GAP - 2 - LINE) // h
+        if cell >= text:
+            best = max(best, (min((cell - 2) // w, down), columns))
+    scale, columns = best
+    return show_features(features, counts, columns, max(scale, 1), colours=True)

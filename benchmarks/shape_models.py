@@ -53,9 +53,7 @@ def compare(model: HCN, data: ShapesData) -> tuple[bool, NDArray[np.float64]]:
     true, found = linear_sum_assignment(-iou)
     stands_for = dict(zip(found.tolist(), true.tolist(), strict=True))
     patterns = [frozenset(np.flatnonzero(row)) for row in data.template_weights.reshape(4, 4)]
-    learned = [
-        frozenset(stands_for[f] for f in np.flatnonzero(row)) for row in W2.reshape(4, 4)
-    ]
+    learned = [frozenset(stands_for[f] for f in np.flatnonzero(row)) for row in W2.reshape(4, 4)]
     exact = set(learned) == set(patterns)
     if len(model.classes_) == 2:  # two templates of each class
         exact = exact and set(learned[:2]) == set(patterns[:2])

@@ -91,18 +91,23 @@ def _good_positions(below: Any, r: Any, c: Any, window: Any) -> Any:
 
 @_kernel
 def _move(below: Any, log_prior: Any, window: Any, r: Any, c: Any, choice: Any, taken: Any) -> None:
-    """Move an element to its best position; one that is on already gains nothing more."""
+    """Move an element to its best position; one that is on already gains nothing more.
+
+    Of equally good positions the centre, which is tried first, and then the next in order.
+    """
+    members = window[0] * window[1]
+    centre = (window[0] - 1) // 2 * window[1] + (window[1] - 1) // 2
     best, row, column = -np.inf, 0, 0
-    for i in range(window[0]):
-        for j in range(window[1]):
-            y, x = r + i - window[2], c + j - window[3]
-            if 0 <= y < below.shape[0] and 0 <= x < below.shape[1]:
-                value = log_prior[r, c, i * window[1] + j]
-                if taken[y, x] == 0:
-                    value += below[y, x]
-                if value > best:
-                    best, row, column = value, y, x
-                    choice[r, c] = i * window[1] + j
+    for k in range(members):
+        m = (centre + k) % members
+        y, x = r + m // window[1] - window[2], c + m % window[1] - window[3]
+        if 0 <= y < below.shape[0] and 0 <= x < below.shape[1]:
+            value = log_prior[r, c, m]
+            if taken[y, x] == 0:
+                value += below[y, x]
+            if value > best:
+                best, row, column = value, y, x
+                choice[r, c] = m
     taken[row, column] += 1
 
 

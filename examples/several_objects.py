@@ -1,0 +1,55 @@
+"""Learn from images of one object, then recognise several in larger images, without retraining.
+
+python examples/several_objects.py [folder for pictures]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from hcnet import HCN, Layer
+from hcnet.datasets import shapes
+from hcnet.images import BoolArray
+from hcnet.plotting import image_grid
+
+SIZE = (28, 84)  # room for three patterns of 25×25 side by side
+IMAGES = 200
+
+
+def scenes(n: int, rng: np.random.Generator) -> tuple[BoolArray, BoolArray]:
+    """Images with none to three patterns side by side, and which of the four are in them."""
+    X = np.zeros((n, 1, *SIZE), bool)
+    present = np.zeros((n, 4), bool)
+    for k in range(n):
+        count = int(rng.integers(0, 4))
+        single = shapes(n_images=3, noise=0, random_state=rng)
+        for one, place in enumerate(rng.permutation(3)[:count]):
+            r, c = rng.integers(4), 28 * place + rng.integers(4)
+            X[k, :, r : r + 25, c : c + 25] = single.images[one]
+            present[k, single.templates[one]] = True
+    return X ^ (rng.random(X.shape) < 1e-3), present
+
+
+def main() -> None:
+    """Learn, recognise, and draw new scenes."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "example-output")
+    folder.mkdir(exist_ok=True)
+    train = shapes(random_state=0)
+    model = HCN([Layer(4, size=21), Layer()], n_classes=4, random_state=0, verbose=True)
+    model.fit(train.images, train.templates)
+    several = model.with_class_layer(p_on=1e-3, image_size=SIZE)
+    X, present = scenes(IMAGES, np.random.default_rng(1))
+    found = several.predict(X)
+    print(f"images with exactly the right classes: {(found == present).all(axis=1).mean():.1%}")
+    print(f"single classes right: {(found == present).mean():.2%}")
+    image_grid(X[:6], columns=2).save(folder / "scenes.png")
+    new, _ = several.sample(6, random_state=3)
+    image_grid(new, columns=2).save(folder / "generated.png")
+    print(f"pictures are in {folder}")
+
+
+if __name__ == "__main__":
+    main()

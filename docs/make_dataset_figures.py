@@ -23,7 +23,7 @@ def panel(bits: np.ndarray, scale: int, mask: np.ndarray | None = None) -> np.nd
     """One image, enlarged, with a thin frame; what the mask hides is grey."""
     grey = np.where(bits, INK, PAPER).astype(np.uint8)
     if mask is not None:
-        grey[~mask] = UNSEEN
+        grey[mask] = UNSEEN
     return np.pad(grey.repeat(scale, axis=0).repeat(scale, axis=1), 2, constant_values=FRAME)
 
 

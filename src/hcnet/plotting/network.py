@@ -27,6 +27,7 @@ def show_templates(
     weights: Sequence[ArrayLike],
     pools: Sequence[tuple[int, int]],
     captions: Sequence[str] | None = None,
+    columns: int | None = None,
     scale: int | None = None,
 ) -> Image.Image:
     """Every template, drawn by the features of the first layer that it is made of.
@@ -42,7 +43,7 @@ def show_templates(
         top[0, j] = True
         sheets.append(_coloured(_first_layer(top, levels, pools), levels[0]))
     scale = scale or max(1, 2 * PART_SIDE // max(sheets[0].shape[:2]))
-    return tile_grid([framed(sheet, scale) for sheet in sheets], captions=captions)
+    return tile_grid([framed(sheet, scale) for sheet in sheets], columns, captions)
 
 
 def show_completion(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -23,10 +23,14 @@ _DAMAGE = (
     EOFError,
     KeyError,
     NotImplementedError,  # zipfile's word for a compression that it does not know
+    OverflowError,
     RuntimeError,
     TypeError,
     ValueError,
 )
+
+# What writes files of each format, and reads them again.
+_WRITERS = {"hcnet-parts": "FeatureLearner", "hcnet-network": "HCN"}
 
 
 def write(
@@ -41,12 +45,14 @@ def write(
         raise FileExistsError(
             f"{path} exists already; choose another name, or pass overwrite=True to replace it."
         )
-    # A name of its own in the same folder: nothing of the user's is in the way of it.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    part = Path(name)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
+    # A name of its own in the same folder: nothing of the user's is in the way of it.  A file of
+    # `tempfile` would stay readable for its owner only.
+    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
         with (
-            os.fdopen(handle, "wb") as target,
+            part.open("xb") as target,
             zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
             archive.writestr("header.json", json.dumps(header, indent=1))
@@ -76,11 +82,17 @@ class Reader:
         try:
             self._archive = zipfile.ZipFile(self._path)
             self.header = json.loads(self._archive.read("header.json"))
-            if self.header["format"] != self._kind:
+            writer = _WRITERS.get(self.header["format"])
+            if writer is None:
                 raise ValueError(f"its format is {self.header['format']!r}")
             newer = self.header["version"] > self._version
         except _DAMAGE as error:
             raise self._damaged(error) from error
+        if self.header["format"] != self._kind:
+            raise ValueError(
+                f"{self._path} is a file of {writer}, not of {_WRITERS[self._kind]}; read it with "
+                f"{writer}.load."
+            )
         if newer:
             raise ValueError(
                 f"{self._path} was written by a newer hcnet (file version "

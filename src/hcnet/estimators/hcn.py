@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,31 +24,40 @@ from hcnet.hierarchy.learn import N_INIT, LearnedNetwork, NetworkOptions, learn_
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network, sample, sample_templates
 from hcnet.hierarchy.specification import Layer, build_network
-from hcnet.images import BoolArray, Images, Noise
+from hcnet.images import BoolArray, Images
 from hcnet.layers import equal_classes
 from hcnet.progress import Bar, Silence
 from hcnet.validation.images import ImageInput, check_images
 from hcnet.validation.network import (
     Labels,
+    check_class_count,
     check_class_layer,
+    check_class_names,
+    check_known_labels,
     check_labels,
     check_layers,
+    check_needed,
+    check_noise,
     check_pair,
     check_weight_shapes,
     check_weights,
+    class_code,
+    labelled,
 )
 from hcnet.validation.parameters import (
     check_choice,
     check_count,
     check_engine,
     check_positive,
-    check_probability,
     check_random_state,
     check_schedule,
 )
 
+# What fit leaves behind besides the network.
+_TRAINING = ("templates_", "log_joint_", "n_iter_", "history_", "status_", "memory_")
 
-class HCN(ClassifierMixin, BaseEstimator):
+
+class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
 
     Every image shows one template; a template is made of features of the layer below, these of
@@ -159,22 +169,26 @@ class HCN(ClassifierMixin, BaseEstimator):
         NaN) where a pixel is missing.
         """
         images = check_images(X, mask).images
-        labels = check_labels(
-            y,
-            images.n_images,
-            check_count("n_classes", self.n_classes, 1, "None to take it from y"),
-        )
-        per_class = _needed("templates_per_class", self.templates_per_class)
+        labels = check_labels(y, images.n_images, self._n_classes())
+        per_class = check_needed("templates_per_class", self.templates_per_class)
         classes = equal_classes(len(labels.classes), per_class)
         layers = check_layers(self.layers, classes.n_templates, images.size)
+        noise = check_noise(self.p01, self.p10)
         rng = check_random_state(self.random_state)
-        network = build_network(layers, classes, self._noise(), images.n_channels, images.size, rng)
+        network = build_network(layers, classes, noise, images.n_channels, images.size, rng)
         options = self._options(tuple(layer.damping for layer in layers))
+        self._method()  # before learning, not after
         progress = Bar() if self.verbose else Silence()
         allowed = _allowed(network, labels.codes)
         learned = learn_network(network, images, allowed, options, rng, progress)
         self._store(learned, network, labels, images)
         return self
+
+    def fit_transform(
+        self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None
+    ) -> sparse.csr_array:
+        """Learn the weights from X, and which features are where."""
+        return self.fit(X, y, mask).transform(X, mask)
 
     def set_weights(
         self,
@@ -187,13 +201,15 @@ class HCN(ClassifierMixin, BaseEstimator):
         `weights` are as `weights_`, `classes` the names of the classes (numbers if None).
         """
         size = check_pair("image_size", image_size)
-        per_class = _needed("templates_per_class", self.templates_per_class)
+        per_class = check_needed("templates_per_class", self.templates_per_class)
         known = check_weights(weights)
-        names = np.arange(len(known[-1]) // per_class) if classes is None else np.asarray(classes)
-        layer = equal_classes(len(names), per_class)
+        n_classes = check_class_count(len(known[-1]), per_class, self._n_classes())
+        names = check_class_names(classes, n_classes)
+        layer = equal_classes(n_classes, per_class)
         layers = check_layers(self.layers, layer.n_templates, size)
+        noise = check_noise(self.p01, self.p10)
         rng = check_random_state(self.random_state)
-        network = build_network(layers, layer, self._noise(), known[0].shape[1], size, rng)
+        network = build_network(layers, layer, noise, known[0].shape[1], size, rng)
         check_weight_shapes(known, [level.weight_shape for level in network.levels])
         self._publish(NetworkModel(network, known, names))
         return self
@@ -263,9 +279,9 @@ class HCN(ClassifierMixin, BaseEstimator):
         """Draw images (n, channels, height, width) and their classes, optionally of one class."""
         check_is_fitted(self)
         rng = check_random_state(random_state)
-        category = None if label is None else self._code(label)
+        category = None if label is None else class_code(label, self.classes_)
         network = self._model.network
-        top = sample_templates(network, _needed("n", n), rng, category)
+        top = sample_templates(network, check_needed("n", n), rng, category)
         X, _ = sample(network, self._model.weights, top, rng)
         if network.classes.p_on is not None:
             return X, self._present(top)
@@ -274,10 +290,24 @@ class HCN(ClassifierMixin, BaseEstimator):
     def score(
         self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None
     ) -> float:
-        """Share of images in the right class; without y, the mean joint log-probability."""
+        """Share of images in the right class; without y, the mean joint log-probability.
+
+        Images without a label do not count.  With a class layer that allows several objects, `y` is
+        as `predict` returns it, and all classes of an image must be right.
+        """
         if y is None:
             return float(self.joint_log_probability(X, mask=mask).mean())
-        return float(accuracy_score(np.asarray(y), self.predict(X, mask)))
+        predicted = self.predict(X, mask)
+        if predicted.ndim == 2:
+            if np.shape(y) != predicted.shape:
+                raise ValueError(
+                    f"y must hold a row per image and a column per class, shape "
+                    f"{predicted.shape}, because this class layer allows several objects, got "
+                    f"{np.shape(y)}; True where a class is present, as predict returns it."
+                )
+            return float(accuracy_score(np.asarray(y, bool), predicted))
+        labels, known = labelled(y, len(predicted))
+        return float(accuracy_score(np.array(labels[known].tolist()), predicted[known]))
 
     def joint_log_probability(
         self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None
@@ -300,7 +330,7 @@ class HCN(ClassifierMixin, BaseEstimator):
         categories : array of int or None
             The number of the class of every template; None keeps them.
         classes : array or None
-            The names of the classes; None keeps them.
+            The names of the classes; None keeps them, and numbers them where `categories` is given.
         p_on : float or None
             With a probability, every template is present at every position by itself: images with
             several objects, or none.  None: exactly one, as in training.
@@ -330,16 +360,19 @@ class HCN(ClassifierMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the learned network to a file (no pickle); `load` reads it."""
         check_is_fitted(self)
-        return self._model.save(path, overwrite)
+        method, candidates, n_passes = self._method()
+        settings = {"inference": method, "candidates": candidates, "n_passes": n_passes}
+        return replace(self._model, settings=settings).save(path, overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a learned network: ready to use, not to look back at its training."""
         model = NetworkModel.load(path)
-        network = model.network
+        network, n_classes = model.network, len(model.classes)
         layers = [
             Layer(
-                n_features=level.features.n_features,
+                # Templates follow from the classes, also if it learns again.
+                n_features=level.features.n_features if level is not network.levels[-1] else None,
                 size=level.features.feature_size,
                 pool=level.pool.window,
                 pool_border=level.pool.border,
@@ -347,15 +380,19 @@ class HCN(ClassifierMixin, BaseEstimator):
             )
             for level in network.levels
         ]
-        loaded = cls(layers, p01=network.noise.p01, p10=network.noise.p10)
+        loaded = cls(
+            layers,
+            n_classes,
+            network.classes.n_templates // n_classes,
+            p01=network.noise.p01,
+            p10=network.noise.p10,
+            **model.settings,
+        )
         loaded._publish(model)
         return loaded
 
-    def _noise(self) -> Noise:
-        p01, p10 = check_probability("p01", self.p01), check_probability("p10", self.p10)
-        if p01 is None or p10 is None:
-            raise ValueError("p01 and p10 must be given, each strictly between 0 and 0.5.")
-        return Noise(p01, p10)
+    def _n_classes(self) -> int | None:
+        return check_count("n_classes", self.n_classes, 1, "None to take it from y")
 
     def _options(self, damping: tuple[float, ...]) -> NetworkOptions:
         return NetworkOptions(
@@ -363,7 +400,7 @@ class HCN(ClassifierMixin, BaseEstimator):
             engine=check_engine(self.engine),
             schedule=Schedule(check_schedule(self.schedule)),  # type: ignore[arg-type]
             vote=bool(self.vote),
-            n_init=_needed("n_init", self.n_init),
+            n_init=check_needed("n_init", self.n_init),
             max_iter=check_count("max_iter", self.max_iter, 1, "None for the default"),
             max_seconds=check_positive("max_seconds", self.max_seconds),
             max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
@@ -382,6 +419,8 @@ class HCN(ClassifierMixin, BaseEstimator):
         self.memory_ = learned.memory
 
     def _publish(self, model: NetworkModel) -> None:
+        for name in _TRAINING:  # of other weights
+            self.__dict__.pop(name, None)
         self._model = model
         self.weights_ = model.weights
         self.classes_ = model.classes
@@ -399,11 +438,18 @@ class HCN(ClassifierMixin, BaseEstimator):
                 f"{wanted[0]} of {wanted[1]}×{wanted[2]}; pass such images, or use "
                 f"with_class_layer(image_size=…) for larger ones."
             )
+        if network.classes.p_on is not None and self.inference == "passing":
+            raise ValueError(
+                "inference must be 'explain' or 'forward' with a class layer that allows several "
+                "objects, got 'passing', which decides about every template by itself and finds "
+                "the same object many times; change it with set_params."
+            )
         return given
 
     def _method(self) -> tuple[inference.Method, int, int]:
         method: Any = check_choice("inference", self.inference, inference.METHODS)
-        return method, _needed("candidates", self.candidates), _needed("n_passes", self.n_passes)
+        candidates = check_needed("candidates", self.candidates)
+        return method, candidates, check_needed("n_passes", self.n_passes)
 
     def _configuration(self, images: Images, allowed: BoolArray | None = None) -> Configuration:
         return inference.configuration(self._model, images, allowed, *self._method())
@@ -421,20 +467,7 @@ class HCN(ClassifierMixin, BaseEstimator):
     def _allowed(self, y: ArrayLike | None, n: int) -> BoolArray | None:
         if y is None:
             return None
-        labels = check_labels(y, n, None)
-        codes = [self._code(name) for name in labels.classes[labels.codes[labels.codes >= 0]]]
-        full = np.full(n, -1)
-        full[labels.codes >= 0] = codes
-        return _allowed(self._model.network, full)
-
-    def _code(self, label: Any) -> int:
-        where = [k for k, name in enumerate(self.classes_.tolist()) if name == label]
-        if len(where) != 1:
-            raise ValueError(
-                f"{label!r} is not a class of this network; its classes are "
-                f"{', '.join(repr(name) for name in self.classes_.tolist())}."
-            )
-        return where[0]
+        return _allowed(self._model.network, check_known_labels(y, n, self.classes_))
 
     def _present(self, top: BoolArray) -> BoolArray:
         on: BoolArray = np.asarray(top.any(axis=(2, 3)))
@@ -456,15 +489,8 @@ class HCN(ClassifierMixin, BaseEstimator):
         tags.input_tags.positive_only = True
         tags.input_tags.allow_nan = True
         tags.target_tags.required = False
+        tags.transformer_tags.preserves_dtype = []  # codes are int8, whatever the pixels were
         return tags
-
-
-def _needed(name: str, value: int) -> int:
-    """A whole number of at least 1."""
-    count = check_count(name, value, 1, "nothing else")
-    if count is None:
-        raise ValueError(f"{name} must be a whole number of at least 1, got None.")
-    return count
 
 
 def _allowed(network: Network, codes: NDArray[np.int64]) -> BoolArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, get_args
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.cpu import CPUEngine
-from hcnet.engine.schedules import Schedule
+from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.decoding import Configuration, decode
 from hcnet.hierarchy.explaining import (
@@ -30,9 +30,11 @@ from hcnet.images import BoolArray, FloatArray, Images
 Method = Literal["explain", "forward", "passing"]
 METHODS: tuple[str, ...] = get_args(Method)
 
-# Images that are worked on at once, and the bytes that their messages may take.
+# Images that are worked on at once, and the bytes that they may take.
 BATCH = 500
 BATCH_BYTES = 256 * 2**20
+# Bytes per element of S and R that an explanation takes at its peak: 6 to 20 were measured.
+ELEMENT_BYTES = 20
 # Turns of ORs and pools in a backward pass; more change nothing (docs/design.md).
 EXPLAIN_AWAY = 10
 # Share by which positions of a pool are made less probable than its centre, against ties.
@@ -109,7 +111,7 @@ def pass_messages(
 ) -> NetworkPassing:
     """Forward and backward passes with the weights clamped, undamped, from the initial state.
 
-    The order of updates is random; the same images always get the same one.
+    The order of updates is random; all images get the same one, whatever is beside them.
     """
     # Where all positions of a pool are alike nothing could be decided: a random little decides.
     rng = np.random.default_rng(0)
@@ -120,11 +122,33 @@ def pass_messages(
     network = replace(model.network, levels=tuple(levels))
     clamped = [np.where(W, HUGE, -HUGE).astype(np.float32) for W in model.weights]
     evidence = images.evidence(network.noise)
-    passing = NetworkPassing(network, evidence, clamped, allowed, CPUEngine(), rng)
+    order = _AllAlike(images.n_images)
+    passing = NetworkPassing(network, evidence, clamped, allowed, CPUEngine(), order)
     for _ in range(n_passes):
-        passing.forward(Schedule(), [1.0] * len(network.levels))
+        passing.forward(_AsStored(), [1.0] * len(network.levels))
         passing.backward(EXPLAIN_AWAY)
     return passing
+
+
+class _AllAlike(np.random.Generator):
+    """Shuffles the elements of every image alike."""
+
+    def __init__(self, n_images: int) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._n_images = n_images
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Rows, those of the first image first."""
+        by_image = x.reshape(self._n_images, -1, x.shape[1])
+        order = self.random(by_image.shape[1]).argsort()
+        x[:] = by_image[:, order].reshape(x.shape)
+
+
+class _AsStored(Schedule):
+    """One tree after the other, image by image: known weights have nothing to tell the next."""
+
+    def batches(self, owners: NDArray[np.int32], rng: np.random.Generator) -> Iterator[Batch]:
+        yield Batch(np.arange(len(owners)), np.array([0, len(owners)]))
 
 
 def _decide_templates(network: Network, passing: NetworkPassing) -> BoolArray:
@@ -144,9 +168,17 @@ def _class_maxima(network: Network, score: FloatArray) -> NDArray[np.float64]:
 
 
 def _batch_size(network: Network, method: str) -> int:
-    if method != "passing":
-        return BATCH
-    return int(np.clip(BATCH_BYTES // passing_memory(network, 1), 1, BATCH))
+    each = passing_memory(network, 1) if method == "passing" else _explaining_memory(network)
+    return int(np.clip(BATCH_BYTES // each, 1, BATCH))
+
+
+def _explaining_memory(network: Network) -> int:
+    elements = 0
+    for level in network.levels:
+        pool, layer = level.pool, level.features
+        elements += pool.n_channels * int(np.prod(pool.below_size) + np.prod(pool.size))
+        elements += layer.n_features * layer.n_positions
+    return ELEMENT_BYTES * elements
 
 
 def _batches(images: Images, size: int, work: Callable[[Images, slice], Part]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,6 +17,8 @@ from hcnet.layers import ClassLayer, FeatureLayer, PoolBorder, PoolLayer
 
 FORMAT = "hcnet-network"
 VERSION = 1
+# What a file may say about how the weights are used.
+SETTINGS = ("inference", "candidates", "n_passes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,14 +28,16 @@ class NetworkModel:
     network: Network
     weights: list[BoolArray]  # per level, (features, channels, height, width)
     classes: NDArray[Any]
+    settings: dict[str, Any] = field(default_factory=dict)  # how an estimator uses it: `SETTINGS`
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the model; the file appears whole or not at all."""
         names = self.classes.tolist()
-        if not all(isinstance(name, bool | int | float | str) for name in names):
+        odd = [name for name in names if not isinstance(name, bool | int | float | str)]
+        if odd:
             raise ValueError(
-                f"Class names must be numbers or strings to be saved, got {names[0]!r}; train with "
-                f"such labels."
+                f"Class names must be numbers or strings to be saved, got {odd[0]!r}; train with "
+                f"such labels, or rename the classes: with_class_layer(classes=…)."
             )
         network = self.network
         header = {
@@ -45,6 +49,7 @@ class NetworkModel:
             "categories": list(network.classes.categories),
             "p_on": network.classes.p_on,
             "classes": names,
+            "settings": self.settings,
             "levels": [
                 {
                     "features": level.features.n_features,
@@ -76,11 +81,28 @@ class NetworkModel:
                 levels.append(level)
                 weights.append(file.bits(f"weights-{k}", level.weight_shape))
                 channels, below = level.features.n_features, level.features.placement_size
+            if not levels:
+                raise ValueError("it has no layers")
             classes = ClassLayer(tuple(int(k) for k in header["categories"]), header["p_on"])
-            names = np.asarray(header["classes"])
-            if classes.n_templates != channels or classes.n_classes > len(names):
+            names = _names(header["classes"])
+            if classes.n_templates != channels or names.shape != (classes.n_classes,):
                 raise ValueError("its classes are incomplete")
-            return cls(Network(tuple(levels), classes, Noise(p01, p10)), weights, names)
+            if set(classes.categories) != set(range(classes.n_classes)):
+                raise ValueError("it has classes without templates")
+            p_on = [] if classes.p_on is None else [classes.p_on]
+            if not all(0 < p < 1 for p in (p01, p10, *p_on)):
+                raise ValueError("its probabilities are none")
+            settings = {
+                key: header["settings"][key] for key in SETTINGS if key in header["settings"]
+            }
+            network = Network(tuple(levels), classes, Noise(p01, p10))
+            return cls(network, weights, names, settings)
+
+
+def _names(names: list[Any]) -> NDArray[Any]:
+    plain = np.asarray(names)
+    # NumPy would turn numbers beside strings into strings.
+    return plain if plain.tolist() == names else np.array(names, object)
 
 
 def _level(
@@ -93,7 +115,12 @@ def _level(
         raise ValueError("its pools are incomplete")
     pool = PoolLayer(channels, (pool_h, pool_w), below, about["pool_border"])
     height, width = (int(k) for k in about["size"])
+    n_features, p_W = int(about["features"]), float(about["p_W"])
+    if min(n_features, pool_h, pool_w, height, width) < 1:
+        raise ValueError("its layers have no size")
     if height > pool.size[0] or width > pool.size[1]:
         raise ValueError("its layers do not fit on each other")
-    features = FeatureLayer(int(about["features"]), channels, (height, width), pool.size, "valid")
-    return Level(pool, features, window.astype(float), float(about["p_W"]))
+    if not (0 < p_W < 1 and (window > 0).all() and np.isfinite(window).all()):
+        raise ValueError("its probabilities are none")
+    features = FeatureLayer(n_features, channels, (height, width), pool.size, "valid")
+    return Level(pool, features, window.astype(float), p_W)

@@ -10,16 +10,12 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import DataConversionWarning
 
 from hcnet.hierarchy.specification import P_W, P_W_TEMPLATES, CheckedLayer, Layer
-from hcnet.images import BoolArray
+from hcnet.images import BoolArray, Noise
 from hcnet.layers import ClassLayer
-from hcnet.validation.parameters import (
-    check_choice,
-    check_count,
-    check_damping,
-    check_probability,
-)
+from hcnet.validation.parameters import check_choice, check_count
 
 UNLABELLED = -1
 
@@ -67,7 +63,7 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
     elif n_templates is None:
         raise ValueError(f"{name}.size must be given; only the last layer leaves it open.")
     perturbation = layer.perturbation
-    if not isinstance(perturbation, numbers.Real) or not 0 <= perturbation < 1:
+    if not _is_number(perturbation) or not 0 <= perturbation < 1:
         raise ValueError(
             f"{name}.perturbation must be at least 0 (all positions alike) and below 1, got "
             f"{perturbation!r}."
@@ -75,10 +71,16 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
     p_W = layer.p_W
     if p_W is None:
         p_W = P_W if n_templates is None else P_W_TEMPLATES
-    if isinstance(p_W, bool) or not isinstance(p_W, numbers.Real) or not 0 < p_W <= 0.5:
+    if not _is_number(p_W) or not 0 < p_W <= 0.5:
         raise ValueError(
             f"{name}.p_W must be larger than 0 and at most 0.5 (weights are rarer than not), got "
             f"{p_W!r}; leave it None for the default."
+        )
+    damping = layer.damping
+    if not _is_number(damping) or not 0 < damping <= 1:
+        raise ValueError(
+            f"{name}.damping must be larger than 0 and at most 1 (1: messages are replaced), got "
+            f"{damping!r}."
         )
     border: Any = check_choice(f"{name}.pool_border", layer.pool_border, ("full", "same"))
     return CheckedLayer(
@@ -88,7 +90,7 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
         pool_border=border,
         perturbation=float(perturbation),
         p_W=float(p_W),
-        damping=check_damping(layer.damping),
+        damping=float(damping),
     )
 
 
@@ -110,29 +112,47 @@ def _fit(layer: CheckedLayer, name: str, below: tuple[int, int]) -> tuple[int, i
 
 def check_pair(name: str, value: int | Sequence[int]) -> tuple[int, int]:
     """One positive whole number, or two (height, width)."""
-    pair: Any = (value, value) if isinstance(value, numbers.Integral) else value
-    if (
-        not isinstance(pair, Sequence | np.ndarray)
-        or len(pair) != 2
-        or not all(isinstance(k, numbers.Integral) and int(k) >= 1 for k in pair)
-    ):
+    pair: Any = value.tolist() if isinstance(value, np.ndarray) else value
+    if _is_count(pair):
+        pair = (pair, pair)
+    if not isinstance(pair, Sequence) or len(pair) != 2 or not all(map(_is_count, pair)):
         raise ValueError(
             f"{name} must be one positive whole number or two (height, width), got {value!r}."
         )
     return int(pair[0]), int(pair[1])
 
 
+def check_needed(name: str, value: int) -> int:
+    """A whole number of at least 1."""
+    if not _is_count(value):
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    return int(value)
+
+
+def check_noise(p01: float, p10: float) -> Noise:
+    """The noise, which a network does not estimate."""
+    for name, p in (("p01", p01), ("p10", p10)):
+        if not _is_number(p) or not 0 < p < 0.5:
+            raise ValueError(
+                f"{name} must lie strictly between 0 and 0.5 (noise of one half would carry no "
+                f"information), got {p!r}; pass about the share of pixels that noise flips."
+            )
+    return Noise(float(p01), float(p10))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and isinstance(value, numbers.Integral) and int(value) >= 1
+
+
 def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> Labels:
-    """Labels of any type; -1 (or None, or NaN) marks an unlabelled image."""
+    """Labels to learn from, of any type; -1 (or None, or NaN) marks an unlabelled image."""
     if y is None:
         return Labels(np.arange(n_classes or 1), np.full(n_images, UNLABELLED))
-    labels = np.asarray(y)
-    if labels.shape != (n_images,):
-        raise ValueError(
-            f"y must hold one label per image, shape ({n_images},), got {labels.shape}; use -1 "
-            f"for images without a label."
-        )
-    known = np.array([not _is_unlabelled(label) for label in labels.tolist()], bool)
+    labels, known = _read_labels(y, n_images)
     if not known.any():
         return check_labels(None, n_images, n_classes)
     try:
@@ -142,28 +162,92 @@ def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> L
             f"Labels must be of one type that can be sorted, got a mixture such as "
             f"{labels[known][:3].tolist()!r}; convert them, for example with str."
         ) from None
-    if n_classes is not None and n_classes != len(classes):
+    names = classes.tolist()
+    fractions = [name for name in names if isinstance(name, float) and not name.is_integer()]
+    if fractions:
         raise ValueError(
-            f"n_classes is {n_classes}, but y holds {len(classes)} classes, "
-            f"{', '.join(map(str, classes[:5].tolist()))} …; leave n_classes None to count them."
+            f"Unknown label type: y must hold classes, whole numbers or names, got numbers such as "
+            f"{fractions[0]!r}; convert them, for example with str, if they are names."
         )
-    if len(classes) == 1 and not known.all():
+    if n_classes is not None and n_classes != len(names):
+        shown = ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
+        raise ValueError(
+            f"n_classes is {n_classes}, but y holds {len(names)} classes ({shown}); leave "
+            f"n_classes None to count them."
+        )
+    if len(names) == 1 and not known.all():
         warn(
-            f"y holds only the class {classes[0]!r} besides {UNLABELLED}, which marks images "
+            f"y holds only the class {names[0]!r} besides {UNLABELLED}, which marks images "
             f"without a label; if {UNLABELLED} is a class of yours, give it another name.",
             UserWarning,
             stacklevel=3,
         )
-    if classes.dtype == object and all(isinstance(label, str) for label in classes):
-        classes = classes.astype(str)
+    if classes.dtype == object and len({type(name) for name in names}) == 1:
+        # None beside the labels made objects of them.
+        plain = np.array(names)
+        classes = plain if plain.shape == classes.shape else classes
     full = np.full(n_images, UNLABELLED, np.int64)
     full[known] = codes
     return Labels(classes, full)
 
 
+def check_known_labels(y: ArrayLike, n_images: int, classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Class numbers of labels that a network knows; -1 where there is none."""
+    labels, known = _read_labels(y, n_images)
+    codes = np.full(n_images, UNLABELLED, np.int64)
+    codes[known] = [class_code(label, classes) for label in labels[known].tolist()]
+    return codes
+
+
+def class_code(label: Any, classes: NDArray[Any]) -> int:
+    """The number of a class."""
+    codes = {name: k for k, name in enumerate(classes.tolist())}
+    try:
+        return codes[label]
+    except (KeyError, TypeError):  # a list or an array cannot be a key
+        raise ValueError(
+            f"{label!r} is not a class of this network; its classes are "
+            f"{', '.join(map(repr, codes))}."
+        ) from None
+
+
+def labelled(y: ArrayLike, n_images: int) -> tuple[NDArray[Any], BoolArray]:
+    """Labels to compare with, and for which images there is one."""
+    labels, known = _read_labels(y, n_images)
+    if not known.any():
+        raise ValueError(
+            f"y must hold at least one label to compare with, got only {UNLABELLED}, None or NaN; "
+            f"leave y out for the mean joint log-probability."
+        )
+    return labels, known
+
+
+def _read_labels(y: ArrayLike, n_images: int) -> tuple[NDArray[Any], BoolArray]:
+    labels = _array("y", y)
+    if labels.dtype.kind in "US":  # NumPy turns ["a", -1] and ["a", nan] into strings
+        labels = np.asarray(y, object)
+    if labels.shape == (n_images, 1):
+        warn(
+            f"A column-vector y was passed when a 1d array was expected: one label per image, "
+            f"shape ({n_images},); pass y.ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        labels = labels[:, 0]
+    if labels.shape != (n_images,):
+        raise ValueError(
+            f"y must hold one label per image, shape ({n_images},), got {labels.shape}; use -1 "
+            f"for images without a label."
+        )
+    known = np.array([not _is_unlabelled(label) for label in labels.tolist()], bool)
+    return labels, known
+
+
 def _is_unlabelled(label: Any) -> bool:
-    # NumPy turns ["a", -1] into strings.
-    return label is None or label in (UNLABELLED, str(UNLABELLED)) or label != label
+    try:
+        return label is None or label in (UNLABELLED, str(UNLABELLED)) or bool(label != label)
+    except TypeError:  # pandas.NA is neither equal to anything nor not
+        return True
 
 
 def check_class_layer(
@@ -174,40 +258,67 @@ def check_class_layer(
     p_on: float | None,
 ) -> tuple[ClassLayer, NDArray[Any]]:
     """Another class layer over the same templates, and the names of its classes."""
-    numbers_of = np.asarray(old.categories if categories is None else categories)
+    codes = _array("categories", old.categories if categories is None else categories)
+    used = np.unique(codes) if codes.dtype.kind in "iu" else codes
+    if codes.shape != (old.n_templates,) or not np.array_equal(used, np.arange(len(used))):
+        raise ValueError(
+            f"categories must hold the number of the class of each of the {old.n_templates} "
+            f"templates, from 0 and without gaps, got {categories!r}."
+        )
+    if p_on is not None and (not _is_number(p_on) or not 0 < p_on < 0.5):
+        raise ValueError(
+            f"p_on must lie strictly between 0 and 0.5 (most positions are empty), got {p_on!r}; "
+            f"leave it None for exactly one object per image."
+        )
+    if classes is None and categories is None:
+        classes = names
+    layer = ClassLayer(tuple(int(k) for k in codes), None if p_on is None else float(p_on))
+    return layer, check_class_names(classes, layer.n_classes)
+
+
+def check_class_names(classes: ArrayLike | None, n_classes: int) -> NDArray[Any]:
+    """One name per class; numbers if there are none."""
+    if classes is None:
+        return np.arange(n_classes)
+    names = _array("classes", classes)
     if (
-        numbers_of.shape != (old.n_templates,)
-        or numbers_of.dtype.kind not in "iu"
-        or numbers_of.min() < 0
+        names.shape != (n_classes,)
+        or len(set(names.tolist())) != n_classes
+        or any(_is_unlabelled(name) for name in names.tolist())
     ):
         raise ValueError(
-            f"categories must hold the number of the class, from 0, of each of the "
-            f"{old.n_templates} templates, got {categories!r}."
+            f"classes must hold {n_classes} different names, one per class and none of them "
+            f"{UNLABELLED} (no label), got {classes!r}."
         )
-    n_classes = int(numbers_of.max()) + 1
-    if classes is None:
-        called = names if categories is None else np.arange(n_classes)
-    else:
-        called = np.asarray(classes)
-    if called.shape != (n_classes,) or len(set(called.tolist())) != n_classes:
+    return names
+
+
+def check_class_count(n_templates: int, per_class: int, n_classes: int | None) -> int:
+    """How many classes known templates make."""
+    count, rest = divmod(n_templates, per_class)
+    if rest or n_classes not in (None, count):
+        wanted = "a multiple of" if n_classes is None else f"{n_classes} classes ×"
         raise ValueError(
-            f"classes must hold {n_classes} different names, one per class, got {classes!r}."
+            f"The last of the weights must hold {wanted} templates_per_class = {per_class} "
+            f"templates, got {n_templates}; set templates_per_class and n_classes to fit them."
         )
-    p = check_probability("p_on", p_on)
-    return ClassLayer(tuple(int(k) for k in numbers_of), p), called
+    return count
 
 
 def check_weights(weights: Sequence[ArrayLike]) -> list[BoolArray]:
     """Binary weights of every layer."""
-    known = [np.asarray(W) for W in weights]
+    if not isinstance(weights, Sequence | np.ndarray) or not len(weights):
+        raise ValueError(
+            f"weights must be a list of arrays, one per layer from the image upwards, got "
+            f"{weights!r}."
+        )
+    known = [_array(f"weights[{k}]", W) for k, W in enumerate(weights)]
     for k, W in enumerate(known):
-        if W.ndim != 4 or W.size == 0 or not np.isin(W, (0, 1)).all():
+        if W.ndim != 4 or W.size == 0 or W.dtype.kind not in "biuf" or not np.isin(W, (0, 1)).all():
             raise ValueError(
                 f"weights[{k}] must be zeros and ones of shape (features, channels, height, "
-                f"width), got dtype {W.dtype} and shape {W.shape}."
+                f"width), got dtype {W.dtype} and shape {W.shape}; see weights_ of a fitted HCN."
             )
-    if not known:
-        raise ValueError("weights must hold an array per layer, got none.")
     return [np.ascontiguousarray(W.astype(bool)) for W in known]
 
 
@@ -217,5 +328,14 @@ def check_weight_shapes(weights: Sequence[BoolArray], shapes: Sequence[tuple[int
     if came != [tuple(shape) for shape in shapes]:
         raise ValueError(
             f"weights must have the shapes {', '.join(map(str, shapes))} to fit the layers, got "
-            f"{', '.join(map(str, came))}."
+            f"{', '.join(map(str, came))}; change layers, image_size or the weights."
         )
+
+
+def _array(name: str, value: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be an array, got rows of different lengths; make them equally long."
+        ) from None

@@ -1,0 +1,578 @@
+"""HCN takes labels of any kind, explains bad input and is a scikit-learn estimator."""
+
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import check_estimator
+
+from hcnet import HCN, Layer
+from hcnet.datasets import shapes
+
+METHODS = ("explain", "forward", "passing")
+
+
+def tiny(**options):
+    """One layer over small images whose pixels stay where they are: fitted in milliseconds."""
+    return HCN([Layer(pool=1)], **{"random_state": 0, "n_init": 1, "max_iter": 10, **options})
+
+
+def small(n=24, seed=0):
+    """Images of 7×7 in two classes of two templates each."""
+    return shapes(feature_size=7, jitter=1, n_images=n, random_state=seed)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return shapes(feature_size=9, n_images=10, random_state=0)
+
+
+def known(data, **options):
+    """The network that made the data; two templates per class."""
+    options = {"templates_per_class": 2, **options}
+    model = HCN([Layer(4, size=9), Layer()], **options)
+    return model.set_weights([data.features, data.template_weights], 13, ["alike", "unlike"])
+
+
+# --- labels ---------------------------------------------------------------------------------
+
+LABELS = {
+    "ints": [3, 7],
+    "unsigned": np.array([3, 7], np.uint8),
+    "negative": [-3, -2],
+    "floats": [1.0, 2.0],
+    "strings": ["cat", "dog"],
+    "bools": [False, True],
+    "objects": np.array(["cat", "dog"], object),
+    "numbers as objects": np.array([3, 7], object),
+}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_may_be_of_any_type(kind):
+    images = small()
+    names = np.array(LABELS[kind])
+    model = tiny(templates_per_class=2).fit(images.images, names[images.labels])
+    assert model.classes_.tolist() == list(LABELS[kind])
+    assert model.score(images.images, names[images.labels]) > 0.9
+    found = model.predict(images.images)
+    assert found.dtype == model.classes_.dtype
+    assert found.dtype != object
+    assert type(found.tolist()[0]) is type(names.tolist()[0])
+    assert model.sample(1, names[1])[1].tolist() == [LABELS[kind][1]]
+
+
+UNLABELLED = {
+    "-1": [0, 1, -1, 1, 0],
+    "a float -1": [0.0, 1.0, -1.0, 1.0, 0.0],
+    "NaN": [0, 1, np.nan, 1, 0],
+    "None": [0, 1, None, 1, 0],
+    "strings and -1": ["0", "1", -1, "1", "0"],
+    "the string -1": np.array(["0", "1", "-1", "1", "0"]),
+    "strings and None": ["0", "1", None, "1", "0"],
+    "strings and NaN": ["0", "1", np.nan, "1", "0"],
+    "objects": np.array([0, 1, None, 1, 0], object),
+}
+
+
+class NotAvailable:
+    """As pandas.NA: comparing it with anything is neither true nor false."""
+
+    def __eq__(self, other):
+        return self
+
+    __ne__ = __eq__
+    __hash__ = None
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+
+@pytest.mark.parametrize("kind", [*UNLABELLED, "pandas.NA"])
+def test_images_may_be_unlabelled(kind):
+    y = UNLABELLED.get(kind, [0, 1, NotAvailable(), 1, 0])
+    X = np.eye(5)[:, None]
+    model = tiny(max_iter=1).fit(X, y)
+    assert [str(int(name)) for name in model.classes_] == ["0", "1"]
+    free, given = model.joint_log_probability(X), model.joint_log_probability(X, y)
+    assert free[2] == given[2]
+
+
+@pytest.mark.parametrize("y", [None, [-1] * 5, [None] * 5, np.full(5, np.nan), ["-1"] * 5])
+def test_without_any_label_classes_are_numbers(y):
+    X = np.eye(5)[:, None]
+    assert tiny(max_iter=1).fit(X, y).classes_.tolist() == [0]
+    assert tiny(max_iter=1, n_classes=3).fit(X, y).classes_.tolist() == [0, 1, 2]
+
+
+def test_one_class_besides_minus_one_warns():
+    X = np.eye(4)[:, None]
+    with pytest.warns(UserWarning, match=r"only the class 1 besides -1.*another name") as seen:
+        model = tiny(max_iter=1).fit(X, [1, -1, -1, 1])
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    assert model.classes_.tolist() == [1]
+    with warnings.catch_warnings():  # one class and all labelled; labels to use, not to learn from
+        warnings.simplefilter("error")
+        tiny(max_iter=1).fit(X, [1, 1, 1, 1])
+        model.denoise(X, [1, -1, -1, 1])
+
+
+def test_a_column_of_labels_is_taken_with_a_warning():
+    images = small(8)
+    with pytest.warns(DataConversionWarning, match=r"column-vector y.*shape \(8,\).*ravel"):
+        model = tiny(max_iter=1).fit(images.images, images.labels[:, None])
+    assert model.classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        ([0, 1], {}, r"one label per image, shape \(3,\), got \(2,\); use -1"),
+        (5, {}, r"one label per image, shape \(3,\), got \(\)"),
+        (np.zeros((3, 2)), {}, r"one label per image, shape \(3,\), got \(3, 2\)"),
+        ([[1], [1, 2], [3]], {}, "y must be an array, got rows of different lengths"),
+        ([0, "a", "b"], {}, r"one type that can be sorted, got a mixture such as \[0, 'a'.*str"),
+        ([0.5, 1, 2], {}, r"Unknown label type: .*classes.* such as 0\.5; convert them"),
+        ([0, np.inf, 1], {}, "Unknown label type: .* such as inf"),
+        ([0, 1, 1], {"n_classes": 3}, r"n_classes is 3, but y holds 2 classes \(0, 1\); leave"),
+        ([0, 1, 2], {"n_classes": 2}, r"n_classes is 2, but y holds 3 classes \(0, 1, 2\)"),
+    ],
+)
+def test_bad_labels_are_explained(y, options, message):
+    with pytest.raises(ValueError, match=message):
+        tiny(**options).fit(np.eye(3)[:, None], y)
+
+
+def test_labels_that_the_network_does_not_know_are_explained(data):
+    model, X = known(data), data.images[:3]
+    unknown = r"'bird' is not a class of this network; its classes are 'alike', 'unlike'\."
+    for use in (model.denoise, model.joint_log_probability):
+        with pytest.raises(ValueError, match=unknown):
+            use(X, ["alike", -1, "bird"])
+    with pytest.raises(ValueError, match=unknown):
+        model.inpaint(X, np.zeros(X.shape, bool), ["bird"] * 3)
+    with pytest.raises(ValueError, match=unknown):
+        model.sample(1, "bird")
+    for label in (-1, ["alike", "unlike"], np.array(["alike"])):
+        with pytest.raises(ValueError, match="is not a class of this network; its classes are"):
+            model.sample(1, label)
+    with pytest.raises(ValueError, match=r"one label per image, shape \(3,\), got \(1,\)"):
+        model.joint_log_probability(X, ["alike"])
+    with pytest.raises(ValueError, match=r"y must hold at least one label.*leave y out"):
+        model.score(X, [-1, None, np.nan])
+
+
+# --- bad parameters -------------------------------------------------------------------------
+
+BAD_LAYERS = [
+    ([], r"layers must be a list of hcnet\.Layer from the image upwards, got \[\]; the last one"),
+    (Layer(), "layers must be a list of hcnet.Layer"),
+    (None, "layers must be a list of hcnet.Layer"),
+    ([Layer(2, size=3), "Layer"], r"layers\[1\] must be an hcnet\.Layer, got 'Layer'"),
+    ([Layer(size=3), Layer()], r"layers\[0\]\.n_features must be given; only the last layer"),
+    ([Layer(2), Layer()], r"layers\[0\]\.size must be given; only the last layer"),
+    ([Layer(0, size=3), Layer()], r"layers\[0\]\.n_features must be a whole number of at least 1"),
+    ([Layer(2.5, size=3), Layer()], r"layers\[0\]\.n_features must be a whole number"),
+    ([Layer(3)], r"layers\[0\]\.n_features must be the number of templates.* = 1, got 3; leave"),
+    ([Layer(size=0)], r"layers\[0\]\.size must be one positive whole number or two .*got 0"),
+    ([Layer(size=(3, 3, 3))], r"layers\[0\]\.size must be"),
+    ([Layer(size=np.array(2.0))], r"layers\[0\]\.size must be"),
+    ([Layer(size=True)], r"layers\[0\]\.size must be"),
+    ([Layer(size="33")], r"layers\[0\]\.size must be"),
+    ([Layer(pool=-1)], r"layers\[0\]\.pool must be one positive whole number or two"),
+    ([Layer(pool=(3, None))], r"layers\[0\]\.pool must be"),
+    ([Layer(pool_border="round")], r"layers\[0\]\.pool_border must be one of 'full', 'same', got"),
+    ([Layer(perturbation=1)], r"layers\[0\]\.perturbation must be at least 0 .* below 1, got 1"),
+    ([Layer(perturbation="x")], r"layers\[0\]\.perturbation must be"),
+    ([Layer(p_W=0)], r"layers\[0\]\.p_W must be larger than 0 and at most 0\.5 .*, got 0; leave"),
+    ([Layer(p_W=0.6)], r"layers\[0\]\.p_W must be"),
+    ([Layer(p_W=True)], r"layers\[0\]\.p_W must be"),
+    ([Layer(2, 3, damping=0), Layer()], r"layers\[0\]\.damping must be larger than 0 and at most"),
+    ([Layer(damping="a")], r"layers\[0\]\.damping must be"),
+    ([Layer(size=9)], r"layers\[0\] does not fit: the grid below is 6×6, its pool of 3×3 \('full'"),
+    ([Layer(pool=7)], r"leaves 0×0, and its features are 0×0; choose smaller"),
+    ([Layer(2, 4), Layer()], r"layers\[1\] does not fit: the grid below is 1×1, its pool of 3×3"),
+]
+
+BAD_OPTIONS = [
+    ({"n_classes": 0}, "n_classes must be a whole number of at least 1, or None to take it from y"),
+    ({"n_classes": 1.5}, "n_classes must be"),
+    ({"templates_per_class": 0}, "templates_per_class must be a whole number of at least 1, got 0"),
+    ({"templates_per_class": None}, "templates_per_class must be a whole number.*got None"),
+    ({"templates_per_class": True}, "templates_per_class must be"),
+    ({"p01": 0.5}, r"p01 must lie strictly between 0 and 0\.5 .*got 0\.5; pass about the share"),
+    ({"p10": 0}, "p10 must lie strictly"),
+    ({"p10": None}, "p10 must lie strictly between 0 and 0.5.*got None"),
+    ({"p01": "x"}, "p01 must lie strictly"),
+    ({"inference": "magic"}, "inference must be one of 'explain', 'forward', 'passing', got 'mag"),
+    ({"candidates": 0}, "candidates must be a whole number of at least 1, got 0"),
+    ({"n_passes": 0}, "n_passes must be a whole number of at least 1, got 0"),
+    ({"n_init": 0}, "n_init must be a whole number of at least 1, got 0"),
+    ({"max_iter": 0}, "max_iter must be a whole number of at least 1, or None for the default"),
+    ({"max_seconds": 0}, "max_seconds must be a positive number, or None for no limit"),
+    ({"max_memory": 0}, "max_memory must be a whole number of at least 1, or None for no limit"),
+    ({"schedule": "never"}, "schedule must be one of 'sequential'"),
+    ({"engine": "steam"}, "engine must be one of 'cpu', 'reference'"),
+    ({"random_state": -1}, "random_state must be None, a whole number"),
+]
+
+
+def refused(call, message, kind=(ValueError, TypeError)):
+    """The error of a call: one sentence."""
+    with pytest.raises(kind, match=message) as caught:
+        call()
+    text = str(caught.value)
+    assert text.endswith(".")
+    assert "\n" not in text
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    return text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [*(({"layers": layers}, message) for layers, message in BAD_LAYERS), *BAD_OPTIONS],
+    ids=lambda x: re.sub(r"\W+", "-", str(x))[:60],
+)
+def test_a_bad_option_is_explained_before_learning(options, message, monkeypatch):
+    monkeypatch.setattr("hcnet.estimators.hcn.learn_network", None)
+    model = HCN(**{"layers": [Layer()], **options})
+    refused(lambda: model.fit(np.eye(6)), message)
+    assert not hasattr(model, "weights_")
+
+
+def test_bad_options_of_use_are_explained(data):
+    for options, message in BAD_OPTIONS[9:12]:
+        model = known(data).set_params(**options)
+        refused(lambda model=model: model.predict(data.images), message)
+    refused(lambda: known(data).sample(0), "n must be a whole number of at least 1, got 0")
+    refused(lambda: known(data).sample(1.5), "n must be a whole number")
+    refused(lambda: known(data).sample(random_state="x"), "random_state must be")
+
+
+BAD_IMAGES = {
+    "empty": (np.zeros((0, 13, 13)), "0 sample.* minimum of 1 is required"),
+    "not binary": (np.full((13, 13), 7), "only 0 and 1, got values such as 7"),
+    "rank 1": (np.zeros(13), r"\(height, width\).*got 1 dim"),
+    "strings": (np.full((13, 13), "a"), "numbers or booleans, got dtype <U1"),
+    "sparse": (sparse.csr_array(np.eye(13)), "Sparse input is not supported"),
+}
+OTHER_IMAGES = {
+    "smaller": (np.zeros((3, 12, 13)), r"1 channels of 12×13 pixels.*has 1 of 13×13; pass such"),
+    "larger": (np.zeros((13, 14)), r"13×14 pixels.*with_class_layer\(image_size=…\) for larger"),
+    "channels": (np.zeros((3, 2, 13, 13)), "X has 2 channels of 13×13"),
+}
+
+
+@pytest.mark.parametrize("kind", [*BAD_IMAGES, *OTHER_IMAGES])
+def test_bad_images_are_explained(kind, data):
+    X, message = {**BAD_IMAGES, **OTHER_IMAGES}[kind]
+    model = known(data)
+    for use in ("predict", "predict_proba", "cluster", "transform", "denoise", "score"):
+        refused(lambda use=use: getattr(model, use)(X), message)
+    refused(lambda: model.inpaint(X, np.zeros(np.shape(X), bool)), message)
+    if kind in BAD_IMAGES:
+        refused(lambda: tiny().fit(X), message)
+
+
+def test_bad_masks_are_explained(data):
+    model, X = known(data), data.images
+    for use in (model.fit, model.predict, model.inpaint, model.transform):
+        call = {"mask": np.zeros((13, 12), bool)}
+        refused(lambda use=use, call=call: use(X, **call), "mask must have the shape of X")
+        call = {"mask": np.ones(X.shape, bool)}
+        refused(lambda use=use, call=call: use(X, **call), "Every entry of X is missing")
+        call = {"mask": np.full(X.shape, 0.5)}
+        refused(lambda use=use, call=call: use(X, **call), "mask must hold booleans")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nan_is_missing_with_a_warning(data, method):
+    model = known(data, inference=method)
+    mask = np.random.default_rng(0).random(data.images.shape) < 0.05
+    X = np.where(mask, np.nan, data.images)
+    for use in (model.predict, model.denoise, model.joint_log_probability):
+        with pytest.warns(UserWarning, match=r"NaN and no mask was given.*np\.isnan") as seen:
+            found = use(X)
+        assert len(seen) == 1
+        # What is under the mask is not looked at, and a mask that is given does not warn.
+        np.testing.assert_array_equal(found, use(~data.images ^ ~mask, mask=mask))
+        np.testing.assert_array_equal(found, use(X, mask=mask))
+
+
+def test_a_whole_image_may_be_missing(data):
+    model, mask = known(data), np.zeros(data.images.shape, bool)
+    mask[4] = True
+    np.testing.assert_allclose(model.predict_proba(data.images, mask)[4], 0.5, atol=0.5)
+    assert model.inpaint(data.images, mask, ["unlike"] * 10)[4].any()
+
+
+# --- known weights --------------------------------------------------------------------------
+
+
+def test_known_weights_need_no_training():
+    images = small()
+    layers = [Layer(4, size=7, pool=1), Layer(pool=1)]
+    model = HCN(layers, n_classes=2, templates_per_class=2)
+    weights = [images.features.astype(int), images.template_weights.astype(float)]
+    assert model.set_weights(weights, (7, 7)) is model
+    assert model.classes_.tolist() == [0, 1]
+    assert model.template_classes_.tolist() == [0, 0, 1, 1]
+    assert model.score(images.images, images.labels) == 1
+    assert all(W.dtype == bool for W in model.weights_)
+
+
+def test_known_weights_replace_what_was_learned():
+    images = small()
+    model = tiny(templates_per_class=2).fit(images.images, images.labels)
+    model.set_weights([np.zeros((4, 1, 7, 7))], 7)
+    assert not hasattr(model, "templates_")
+    assert not hasattr(model, "history_")
+    model.fit(images.images, images.labels)
+    assert len(model.templates_) == 24
+
+
+W1, W2 = np.zeros((4, 1, 9, 9)), np.zeros((4, 4, 1, 1))
+BAD_WEIGHTS = [
+    (([], 13), {}, "weights must be a list of arrays, one per layer from the image upwards, got"),
+    ((None, 13), {}, "weights must be a list of arrays"),
+    (([W1 + 2, W2], 13), {}, r"weights\[0\] must be zeros and ones of shape \(features, channels,"),
+    (([W1, W2[0]], 13), {}, r"weights\[1\] must be zeros and ones .*shape \(4, 1, 1\); see"),
+    (([W1, W2.astype(str)], 13), {}, r"weights\[1\] must be zeros and ones .*got dtype <U"),
+    (([W1, W2 * np.nan], 13), {}, r"weights\[1\] must be zeros and ones"),
+    (([W1, [[[1, 0], [1]]]], 13), {}, r"weights\[1\] must be an array, got rows of different"),
+    (([W1], 13), {}, r"must have the shapes .*\(4, 4, 1, 1\) to fit the layers, got \(4, 1, 9"),
+    (([W1[:3], W2], 13), {}, r"shapes \(4, 1, 9, 9\), .* got \(3, 1, 9, 9\).*; change layers"),
+    (([W1, W2], 12), {}, r"layers\[1\] does not fit"),
+    (([W1, W2], 14), {}, r"shapes .*\(4, 4, 2, 2\) to fit the layers"),
+    (([W1, W2], 0), {}, "image_size must be one positive whole number or two"),
+    (([W1, W2[:3]], 13), {}, r"a multiple of templates_per_class = 2 templates, got 3; set"),
+    (([W1, W2], 13), {"n_classes": 3}, r"hold 3 classes × templates_per_class = 2 templates, got"),
+    (([W1, W2], 13, ["a"]), {}, r"classes must hold 2 different names, one per class .*got \['a'"),
+    (([W1, W2], 13, ["a", "a"]), {}, "classes must hold 2 different names"),
+    (([W1, W2], 13, "ab"), {}, "classes must hold 2 different names"),
+    (([W1, W2], 13, [-1, 1]), {}, r"none of them -1 \(no label\), got \[-1, 1\]"),
+    (([W1, W2], 13), {"p01": 1}, "p01 must lie strictly between"),
+    (([W1, W2], 13), {"layers": [Layer()]}, "must have the shapes"),
+]
+
+
+@pytest.mark.parametrize(("weights", "options", "message"), BAD_WEIGHTS)
+def test_bad_weights_are_explained(weights, options, message):
+    options = {"layers": [Layer(4, size=9), Layer()], "templates_per_class": 2, **options}
+    refused(lambda: HCN(**options).set_weights(*weights), message)
+
+
+# --- another class layer --------------------------------------------------------------------
+
+BAD_CLASS_LAYERS = [
+    ({"categories": [0, 1]}, "number of the class of each of the 4 templates, from 0 and without"),
+    ({"categories": [0, 0, 2, 2]}, r"without gaps, got \[0, 0, 2, 2\]"),
+    ({"categories": [-1, 0, 0, 0]}, "categories must hold"),
+    ({"categories": [0.0, 1.0, 0.0, 1.0]}, "categories must hold"),
+    ({"categories": [0, 0, 0, 10**15]}, "categories must hold"),
+    ({"categories": [[0], [0, 1]]}, "categories must be an array, got rows of different lengths"),
+    ({"classes": ["a", "b", "c"]}, "classes must hold 2 different names"),
+    ({"categories": [0, 1, 2, 2], "classes": ["a", "b"]}, "classes must hold 3 different names"),
+    ({"classes": ["a", None]}, "none of them -1"),
+    ({"p_on": 0.5}, r"p_on must lie strictly between 0 and 0\.5 .*got 0\.5; leave it None for"),
+    ({"p_on": 0}, "p_on must lie strictly"),
+    ({"p_on": "x"}, "p_on must lie strictly"),
+    ({"image_size": 12}, "image_size must be at least 13×13 to hold a template, got 12×12"),
+    ({"image_size": (20, 10)}, "image_size must be at least 13×13"),
+    ({"image_size": 30.5}, "image_size must be one positive whole number or two"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_CLASS_LAYERS)
+def test_a_bad_class_layer_is_explained(options, message, data):
+    refused(lambda: known(data).with_class_layer(**options), message)
+
+
+def test_what_needs_one_object_per_image_says_so(data):
+    several = known(data).with_class_layer(p_on=0.01)
+    for use in ("predict_proba", "cluster"):
+        refused(
+            lambda use=use: getattr(several, use)(data.images),
+            rf"{use} needs exactly one object per image.*use predict .*sparsifications",
+        )
+    refused(
+        lambda: several.score(data.images, data.labels),
+        r"y must hold a row per image and a column per class, shape \(10, 2\).* got \(10,\); True",
+    )
+    several.set_params(inference="passing")
+    for use in ("predict", "denoise", "transform", "score"):
+        refused(
+            lambda use=use: getattr(several, use)(data.images),
+            r"inference must be 'explain' or 'forward' .*got 'passing'.*set_params",
+        )
+
+
+# --- a scikit-learn estimator ---------------------------------------------------------------
+
+
+def test_an_unfitted_network_says_so():
+    model, X = HCN([Layer()]), np.eye(6)
+    for use in ("predict", "predict_proba", "cluster", "transform", "sparsifications", "denoise"):
+        with pytest.raises(NotFittedError):
+            getattr(model, use)(X)
+    for call in (
+        lambda: model.score(X),
+        lambda: model.joint_log_probability(X),
+        lambda: model.inpaint(X, X > 0),
+        lambda: model.sample(),
+        lambda: model.with_class_layer(),
+        lambda: model.save("nowhere.hcn"),
+    ):
+        with pytest.raises(NotFittedError):
+            call()
+
+
+def test_clone_and_set_params(data):
+    model = known(data, p01=0.01, candidates=3)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.layers == model.layers
+    assert not hasattr(copy, "weights_")
+    assert copy.set_params(n_classes=4, layers=[Layer()]).n_classes == 4
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        copy.set_params(n_class=4)
+    assert is_classifier(copy)
+    assert HCN([Layer()], 4, 2).get_params()["templates_per_class"] == 2
+
+
+def test_pickle(data):
+    images = small()
+    for model, X in (
+        (tiny().fit(images.images, images.labels), images.images),
+        (known(data).with_class_layer(p_on=0.01), data.images),
+    ):
+        copy = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+        assert copy.score(X) == model.score(X)
+        assert getattr(copy, "status_", None) == getattr(model, "status_", None)
+
+
+def test_in_a_pipeline():
+    images = small()
+    binary = FunctionTransformer(lambda x: x > 127)
+    X, y = images.images * np.uint8(135), np.array(["a", "b"])[images.labels]
+    pipeline = Pipeline([("binary", binary), ("network", tiny(templates_per_class=2))])
+    assert pipeline.fit(X, y).score(X, y) > 0.9
+    assert pipeline.predict_proba(X).shape == (24, 2)
+    assert pipeline.set_params(network__p01=0.01)[-1].p01 == 0.01
+    # As a step before another estimator: codes, which tell the classes.
+    codes = make_pipeline(binary, tiny(templates_per_class=2), DecisionTreeClassifier())
+    assert codes.fit(X, y).score(X, y) > 0.9
+
+
+def test_cross_validation_and_grid_search():
+    """Two templates per class are needed: each class is of two patterns that share no part."""
+    images = small(40)
+    scores = cross_val_score(tiny(templates_per_class=2), images.images, images.labels, cv=3)
+    assert scores.mean() > 0.85
+    search = GridSearchCV(tiny(), {"templates_per_class": [1, 2]}, cv=2)
+    search.fit(images.images, images.labels)
+    assert search.best_params_ == {"templates_per_class": 2}
+    assert search.score(images.images, images.labels) > 0.9
+    # Without labels the joint log-probability decides.
+    clusters = GridSearchCV(tiny(), {"n_classes": [1, 4]}, cv=2).fit(images.images)
+    assert clusters.best_params_ == {"n_classes": 4}
+
+
+class Rows(HCN):
+    """Rows of any numbers as images of one row, so that scikit-learn's checks can feed it."""
+
+    @staticmethod
+    def images(X):
+        array = X if sparse.issparse(X) else np.asarray(X)
+        if sparse.issparse(X) or array.ndim != 2 or 0 in array.shape or array.dtype.kind == "c":
+            return X  # to be refused
+        values = array.astype(float)[:, None]
+        levels = (values > np.linspace(-1.2, 1.2, 4)[:, None]).astype(float)
+        return np.where(np.isfinite(values), levels, values)
+
+    def fit(self, X, y=None, mask=None):
+        return super().fit(self.images(X), y, mask)
+
+    def _check(self, X, mask):
+        return super()._check(self.images(X), mask)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = False
+        return tags
+
+
+NOT_BINARY = "feeds numbers that are neither 0 nor 1, which are refused"
+NO_COUNT = "an image has channels, a height and a width, not a number of features"
+UNKNOWN = "-1 and NaN mark images without a label"
+WITHOUT_BINARY_DATA = {
+    "check_dtype_object": "arrays of objects are refused: anything may be in them",
+    **dict.fromkeys(
+        (
+            "check_classifier_data_not_an_array",
+            "check_classifiers_classes",
+            "check_classifiers_one_label",
+            "check_classifiers_regression_target",
+            "check_classifiers_train",
+            "check_dict_unchanged",
+            "check_dont_overwrite_parameters",
+            "check_estimators_dtypes",
+            "check_estimators_fit_returns_self",
+            "check_estimators_overwrite_params",
+            "check_estimators_pickle",
+            "check_f_contiguous_array_estimator",
+            "check_fit2d_1feature",
+            "check_fit2d_1sample",
+            "check_fit2d_predict1d",
+            "check_fit_check_is_fitted",
+            "check_fit_idempotent",
+            "check_fit_score_takes_y",
+            "check_methods_sample_order_invariance",
+            "check_methods_subset_invariance",
+            "check_n_features_in",
+            "check_n_features_in_after_fitting",
+            "check_non_transformer_estimators_n_iter",
+            "check_pipeline_consistency",
+            "check_positive_only_tag_during_fit",
+            "check_readonly_memmap_input",
+            "check_supervised_y_2d",
+            "check_transformer_data_not_an_array",
+            "check_transformer_general",
+            "check_transformer_n_iter",
+        ),
+        NOT_BINARY,
+    ),
+}
+WITH_BINARY_DATA = {
+    "check_n_features_in": NO_COUNT,
+    "check_n_features_in_after_fitting": NO_COUNT,
+    "check_classifiers_classes": UNKNOWN,
+    "check_supervised_y_no_nan": UNKNOWN,
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks warn of their own accord
+@pytest.mark.parametrize(
+    ("kind", "exceptions"),
+    [(HCN, WITHOUT_BINARY_DATA), (Rows, WITH_BINARY_DATA)],
+    ids=["as it is", "fed with binary rows"],
+)
+def test_it_is_a_scikit_learn_estimator(kind, exceptions):
+    estimator = kind([Layer(pool=1)], p01=0.1, p10=0.1, n_init=1, max_iter=4, random_state=0)
+    results = check_estimator(estimator, expected_failed_checks=exceptions, on_fail=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert failed == {}
+    # An exception that is none any more must leave the list.
+    excused = {r["check_name"] for r in results if r["status"] == "xfail"}
+    assert excused == set(exceptions)

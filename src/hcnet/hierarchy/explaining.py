@@ -120,11 +120,15 @@ def _with(top: BoolArray, one: IntArray) -> BoolArray:
 
 
 def _highest(score: FloatArray, n: int) -> IntArray:
-    """Columns of the n highest scores of each row, the highest first."""
+    """Columns of the n highest scores of each row, the highest first.
+
+    Where fewer are possible, the highest stands in for the others.
+    """
     n = min(n, score.shape[1])
     few = np.argpartition(-score, n - 1, axis=1)[:, :n]
     order = np.argsort(-np.take_along_axis(score, few, axis=1), axis=1)
-    return np.take_along_axis(few, order, axis=1)
+    few = np.take_along_axis(few, order, axis=1)
+    return np.where(np.take_along_axis(score, few, axis=1) > -HUGE / 2, few, few[:, :1])
 
 
 def _better(a: Configuration, b: Configuration) -> Configuration:

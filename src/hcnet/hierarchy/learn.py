@@ -251,16 +251,23 @@ def check_memory(network: Network, n_images: int, options: NetworkOptions) -> in
 
 
 def dead_start(network: Network) -> str | None:
-    """Why nothing can ever be learned with these parameters, if so."""
-    level = network.levels[0]
-    evidence = network.noise.k1 + float(level.log_prior.max())
-    if evidence + float(logit(level.p_W)) > 0:
+    """Why nothing can ever be learned with these parameters, if so.
+
+    As long as all weights are off, a placement hears of a pixel only where the evidence outweighs
+    the prior of the weight, and a weight only where it outweighs what the levels above expect of
+    the placement.
+    """
+    first, *above = network.levels
+    evidence = network.noise.k1 + float(first.log_prior.max())
+    weight = float(logit(first.p_W))
+    placement = sum(float(logit(level.p_W) + level.log_prior.max()) for level in above)
+    if evidence + max(weight, placement) > 0:
         return None
     return (
-        f"An on pixel gives evidence of {network.noise.k1:.1f} less {-level.log_prior.max():.1f} "
-        f"for the choice within its pool, which cannot outweigh the log-odds "
-        f"{logit(level.p_W):.1f} of a weight, so that nothing can be learned: lower p01 and p10, "
-        f"or raise p_W of the first layer."
+        f"An on pixel gives evidence of {network.noise.k1:.1f} less {-first.log_prior.max():.1f} "
+        f"for the choice within its pool, which outweighs neither the log-odds {weight:.1f} of a "
+        f"weight of the first layer nor those {placement:.1f} of a placement, so that nothing can "
+        f"be learned: lower p01 and p10, or raise the p_W of the layers."
     )
 
 

@@ -171,9 +171,20 @@ def observed_pixels(images: Images, rng: np.random.Generator) -> NDArray[np.int3
     return _shuffled(images.observed, rng)
 
 
-def all_elements(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int32]:
-    """As `observed_pixels`, for an R that is not observed: one tree per element."""
-    return _shuffled(np.ones(shape, bool), rng)
+def all_elements(
+    shape: tuple[int, ...], rng: np.random.Generator, alike: bool = False
+) -> NDArray[np.int32]:
+    """As `observed_pixels`, for an R that is not observed: one tree per element.
+
+    With `alike` one image comes after the other, each in the same random order, so that what is
+    inferred about an image does not depend on those beside it.
+    """
+    if not alike:
+        return _shuffled(np.ones(shape, bool), rng)
+    one = _shuffled(np.ones((1, *shape[1:]), bool), rng)
+    every = np.tile(one, (shape[0], 1))
+    every[:, 0] = np.repeat(np.arange(shape[0]), len(one))
+    return every
 
 
 def _shuffled(which: BoolArray, rng: np.random.Generator) -> NDArray[np.int32]:

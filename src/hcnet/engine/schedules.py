@@ -49,10 +49,11 @@ class Schedule:
     name: ScheduleName = "sequential"
     rounds: int = ROUNDS
     block_size: int = BLOCK_SIZE
+    shuffle: bool = True  # otherwise trees come in the order in which they are stored
 
     def batches(self, owners: NDArray[np.int32], rng: np.random.Generator) -> Iterator[Batch]:
         """Batches of one sweep; ``owners[k]`` is the image of tree k."""
-        order = _shuffled_runs(len(owners), rng)
+        order = _shuffled_runs(len(owners), rng) if self.shuffle else np.arange(len(owners))
         whole = np.array([0, len(order)])
         if self.name == "sequential":
             yield Batch(order, whole)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, get_args
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.cpu import CPUEngine
-from hcnet.engine.schedules import Batch, Schedule
+from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.decoding import Configuration, decode
 from hcnet.hierarchy.explaining import (
@@ -122,33 +122,11 @@ def pass_messages(
     network = replace(model.network, levels=tuple(levels))
     clamped = [np.where(W, HUGE, -HUGE).astype(np.float32) for W in model.weights]
     evidence = images.evidence(network.noise)
-    order = _AllAlike(images.n_images)
-    passing = NetworkPassing(network, evidence, clamped, allowed, CPUEngine(), order)
+    passing = NetworkPassing(network, evidence, clamped, allowed, CPUEngine(), rng, alike=True)
     for _ in range(n_passes):
-        passing.forward(_AsStored(), [1.0] * len(network.levels))
+        passing.forward(Schedule(shuffle=False), [1.0] * len(network.levels))
         passing.backward(EXPLAIN_AWAY)
     return passing
-
-
-class _AllAlike(np.random.Generator):
-    """Shuffles the elements of every image alike."""
-
-    def __init__(self, n_images: int) -> None:
-        super().__init__(np.random.PCG64(0))
-        self._n_images = n_images
-
-    def shuffle(self, x: Any, axis: int = 0) -> None:
-        """Rows, those of the first image first."""
-        by_image = x.reshape(self._n_images, -1, x.shape[1])
-        order = self.random(by_image.shape[1]).argsort()
-        x[:] = by_image[:, order].reshape(x.shape)
-
-
-class _AsStored(Schedule):
-    """One tree after the other, image by image: known weights have nothing to tell the next."""
-
-    def batches(self, owners: NDArray[np.int32], rng: np.random.Generator) -> Iterator[Batch]:
-        yield Batch(np.arange(len(owners)), np.array([0, len(owners)]))
 
 
 def _decide_templates(network: Network, passing: NetworkPassing) -> BoolArray:

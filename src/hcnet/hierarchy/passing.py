@@ -31,11 +31,12 @@ class NetworkPassing:
         allowed: BoolArray,
         engine: Engine,
         rng: np.random.Generator,
+        alike: bool = False,
     ) -> None:
         """Start as Algorithm 1 does: messages up are 0, messages down are minus infinity.
 
         `weight_priors` are log-odds, (features, channels, height, width) per level; `allowed` is
-        (images, templates).
+        (images, templates); with `alike` all images have their trees in the same order.
         """
         self.network = network
         self._engine = engine
@@ -51,7 +52,7 @@ class NetworkPassing:
         for level, prior in zip(network.levels, weight_priors, strict=True):
             layer = level.features
             shape = (n, layer.n_channels, *layer.image_size)
-            elements = all_elements(shape, rng)
+            elements = all_elements(shape, rng, alike)
             nothing = np.zeros(shape, np.float32)
             channels_first = np.swapaxes(prior, 0, 1)
             self._trees.append(start_messages(layer, elements, nothing, -HUGE, channels_first))

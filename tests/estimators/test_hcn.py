@@ -47,7 +47,7 @@ def fresh():
 
 @pytest.fixture(scope="module")
 def supervised(data):
-    model = two_layers(templates_per_class=2, n_init=1, max_iter=30)
+    model = two_layers(templates_per_class=2, n_init=1, max_iter=25)
     return model.fit(data.images, NAMES[data.labels])
 
 
@@ -65,13 +65,13 @@ def truth(request, data):
 
 
 def test_classes_are_learned_from_labels(supervised, fresh):
-    assert supervised.score(fresh.images, NAMES[fresh.labels]) > 0.9
+    assert supervised.score(fresh.images, NAMES[fresh.labels]) > 0.95
     assert set(supervised.predict(fresh.images)) == set(NAMES)
 
 
 def test_templates_are_learned_without_labels(unsupervised, fresh):
     np.testing.assert_array_equal(unsupervised.classes_, range(4))
-    assert purity(unsupervised.cluster(fresh.images), fresh.templates) > 0.7
+    assert purity(unsupervised.cluster(fresh.images), fresh.templates) > 0.8
 
 
 def test_what_fit_leaves_behind(supervised, unsupervised, data):
@@ -98,10 +98,10 @@ def test_labels_of_a_few_images_are_enough():
 
 
 def test_the_same_seed_gives_the_same_weights():
-    data = shapes(feature_size=9, jitter=2, n_images=12, random_state=0)
+    data = shapes(feature_size=9, jitter=2, n_images=8, random_state=0)
     layers = [Layer(4, size=9, pool=2, perturbation=0.1), Layer(pool=2)]
     first, second, other = (
-        HCN(layers, n_classes=2, max_iter=12, random_state=seed).fit(data.images)
+        HCN(layers, n_classes=2, max_iter=10, random_state=seed).fit(data.images)
         for seed in (3, np.random.default_rng(3), 4)
     )
     for one, two in zip(first.weights_, second.weights_, strict=True):
@@ -264,15 +264,15 @@ def test_fit_transform_hides_the_mask_from_both():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_answers_do_not_depend_on_the_images_beside(monkeypatch, data, fresh, method):
+def test_answers_do_not_depend_on_the_images_beside(monkeypatch, data, method):
     """Messages are passed in the same order always.
 
     What the forward pass adds up is rounded, and how depends on the number of images; it decides
     between equally good positions.
     """
     monkeypatch.setattr(inference, "BATCH", 16)
-    model = known(data, inference=method)
-    X = fresh.images[:24]
+    model = known(data, inference=method, n_passes=3, p01=0.1, p10=0.1)
+    X = shapes(feature_size=21, n_images=24, noise=0.1, random_state=3).images
     pieces = np.split(X, [1, 2, 9])
     P, joint, clean = (
         (f(X), np.concatenate([f(piece) for piece in pieces]))
@@ -338,10 +338,10 @@ def test_inpainting_fills_in_what_explains_the_rest(data, fresh, method):
     nothing = np.where(mask, False, fresh.images)
     assert model.score(filled) > model.score(nothing) + 30
     assert model.score(filled, fresh.labels) > 0.9
-    # Pixels moved at random, so that many are next to where they were: count in 3×3 blocks.
+    # Where a pixel went to within its pool nobody can know: one next to it will do.
     near = [np.roll(filled, (i, j), (2, 3)) for i in (-1, 0, 1) for j in (-1, 0, 1)]
-    assert np.mean(np.any(near, axis=0)[mask & fresh.clean]) > 0.6
-    assert filled[mask].mean() < 0.4
+    assert np.mean(np.any(near, axis=0)[mask & fresh.clean]) > 0.85
+    assert filled[mask].mean() < 1.5 * fresh.clean[mask].mean()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -414,7 +414,7 @@ def test_clusters_are_named_by_a_few_labelled_images(unsupervised, data, fresh):
     votes = [np.bincount(labels[found == k], minlength=2) for k in range(4)]
     named = unsupervised.with_class_layer(np.argmax(votes, axis=1), classes=NAMES)
     np.testing.assert_array_equal(named.classes_, NAMES)
-    assert named.score(fresh.images, NAMES[fresh.labels]) > 0.7
+    assert named.score(fresh.images, NAMES[fresh.labels]) > 0.8
     np.testing.assert_array_equal(named.cluster(fresh.images), unsupervised.cluster(fresh.images))
     np.testing.assert_array_equal(unsupervised.classes_, range(4))  # the old one stays as it is
     X, y = named.sample(6, "unlike", random_state=0)

@@ -27,6 +27,9 @@ class Configuration:
     S: list[BoolArray]  # S⁰ … Sᴸ, each (images, features, height, width)
     R: list[BoolArray]  # R¹ … Rᴸ
     log_joint: NDArray[np.float64]  # (images,): log p(X, H | W)
+    # (images,): the same without deciding where pixels move to, by which explanations are compared.
+    # Deciding costs a dense template more than a sparse one, most of all where nothing is seen.
+    log_evidence: NDArray[np.float64]
 
 
 def decode(
@@ -36,16 +39,21 @@ def decode(
     evidence = images.evidence(network.noise)
     S: list[BoolArray] = [top]
     R: list[BoolArray] = []
-    log_joint = top_log_prior(network, top)
+    log_prior = top_log_prior(network, top)
+    spread = np.zeros(len(top))
     for k in reversed(range(len(network.levels))):
         level = network.levels[k]
         R.insert(0, bconv(S[0], weights[k]))
         below = up[k - 1] if k else evidence
-        moved, cost = settle(level, R[0], below)
-        S.insert(0, moved)
-        log_joint += cost
-    log_joint += pixel_log_likelihood(network, images, S[0])
-    return Configuration(S, R, log_joint)
+        settled = settle(level, R[0], below)
+        S.insert(0, settled.S)
+        if k:
+            log_prior += settled.log_prior
+        else:
+            spread = settled.gain
+    nothing = pixel_log_likelihood(network, images, np.zeros_like(S[0]))
+    pixels = settled.log_prior + pixel_log_likelihood(network, images, S[0])
+    return Configuration(S, R, log_prior + pixels, log_prior + nothing + spread)
 
 
 def top_log_prior(network: Network, top: BoolArray) -> NDArray[np.float64]:

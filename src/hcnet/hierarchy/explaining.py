@@ -2,7 +2,7 @@
 
 The forward pass scores every template as if it were alone, and as if every element of R could take
 the best pixel of its window, even one that another has taken.  So the templates that it likes best
-are decoded one by one, and the joint log-probability decides.
+are decoded one by one, and how well each explains the image decides (`log_evidence`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def explain(
     if network.classes.p_on is not None:
         return _several(network, weights, images, allowed, candidates, up)
     best = None
-    for one in _highest(template_scores(network, up[-1], allowed), candidates).T:
+    for one in _candidates(network, template_scores(network, up[-1], allowed), candidates):
         top = _with(np.zeros(up[-1].shape, bool), one)
         found = decode(network, weights, images, up, top)
         best = found if best is None else _better(best, found)
@@ -65,23 +65,31 @@ def explain(
 def explain_classes(
     network: Network, weights: Weights, images: Images, candidates: int = CANDIDATES
 ) -> NDArray[np.float64]:
-    """Joint log-probability of the best configuration found of every class: (images, classes).
-
-    Candidates are the best templates of all, and the best of every class.
-    """
+    """How well the best configuration found of every class explains an image: (images, classes)."""
     up = forward(network, weights, images.evidence(network.noise))
     score = template_scores(network, up[-1], all_allowed(network, images.n_images))
     categories = entry_categories(network)
-    best_of_each = [
-        np.where(categories == k, score, -HUGE).argmax(axis=1)
-        for k in range(network.classes.n_classes)
-    ]
     found = np.full((images.n_images, network.classes.n_classes), -np.inf)
-    for one in [*_highest(score, candidates).T, *best_of_each]:
+    for one in _candidates(network, score, max(candidates, 2)):
         top = _with(np.zeros(up[-1].shape, bool), one)
-        joint = decode(network, weights, images, up, top).log_joint
-        np.maximum.at(found, (np.arange(len(found)), categories[one]), joint)
+        value = decode(network, weights, images, up, top).log_evidence
+        np.maximum.at(found, (np.arange(len(found)), categories[one]), value)
     return found
+
+
+def _candidates(network: Network, score: FloatArray, n: int) -> list[IntArray]:
+    """What to work out: the best of all, and the best of every class unless one is enough."""
+    few = list(_highest(score, n).T)
+    if n == 1 or n >= score.shape[1]:
+        return few
+    categories = entry_categories(network)
+    for k in range(network.classes.n_classes):
+        own = np.where(categories == k, score, -HUGE)
+        best = own.argmax(axis=1)
+        # A class that a label rules out has none.
+        possible = np.take_along_axis(own, best[:, None], axis=1)[:, 0] > -HUGE / 2
+        few.append(np.where(possible, best, few[0]))
+    return few
 
 
 def entry_categories(network: Network) -> IntArray:
@@ -104,10 +112,10 @@ def _several(
         # Pixels that are explained already are no reason for another object.
         left = np.where(best.S[0] & (evidence > 0), 0, evidence).astype(np.float32)
         seen = forward(network, weights, left)[-1]
-        start, before = best.S[-1], best.log_joint
+        start, before = best.S[-1], best.log_evidence
         for one in _highest(template_scores(network, seen, allowed), candidates).T:
             best = _better(best, decode(network, weights, images, up, _with(start, one)))
-        if not (best.log_joint > before).any():
+        if not (best.log_evidence > before).any():
             break
     return best
 
@@ -133,7 +141,7 @@ def _highest(score: FloatArray, n: int) -> IntArray:
 
 def _better(a: Configuration, b: Configuration) -> Configuration:
     """The more probable configuration of every image; of equally probable ones the first."""
-    where = b.log_joint > a.log_joint
+    where = b.log_evidence > a.log_evidence
 
     def pick(x: BoolArray, y: BoolArray) -> BoolArray:
         return np.where(where[:, None, None, None], y, x)
@@ -142,4 +150,5 @@ def _better(a: Configuration, b: Configuration) -> Configuration:
         S=[pick(x, y) for x, y in zip(a.S, b.S, strict=True)],
         R=[pick(x, y) for x, y in zip(a.R, b.R, strict=True)],
         log_joint=np.where(where, b.log_joint, a.log_joint),
+        log_evidence=np.where(where, b.log_evidence, a.log_evidence),
     )

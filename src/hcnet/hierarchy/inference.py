@@ -69,6 +69,7 @@ def configuration(
         S=[np.concatenate(level) for level in zip(*(part.S for part in parts), strict=True)],
         R=[np.concatenate(level) for level in zip(*(part.R for part in parts), strict=True)],
         log_joint=np.concatenate([part.log_joint for part in parts]),
+        log_evidence=np.concatenate([part.log_evidence for part in parts]),
     )
 
 

@@ -15,6 +15,7 @@ from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, in
 from hcnet.engine.schedules import Schedule
 from hcnet.hierarchy.decoding import weight_log_prior
 from hcnet.hierarchy.explaining import explain
+from hcnet.hierarchy.grouping import regroup
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
@@ -90,7 +91,7 @@ class NetworkLearning:
         self._passing = NetworkPassing(network, evidence, priors, allowed, engine, rng)
         self._voters: list[Decided] = []
         self._beliefs = self._passing.weight_beliefs()
-        self._now = self._decide(_on(self._beliefs))
+        self._now = self.decide(_on(self._beliefs))
         self._changed, self._belief_change = 0, math.inf
 
     def step(self) -> bool:
@@ -107,7 +108,7 @@ class NetworkLearning:
         self._changed = sum(
             int((new != old).sum()) for new, old in zip(weights, self._now.weights, strict=True)
         )
-        self._now = self._decide(weights)
+        self._now = self.decide(weights)
         self._voters.append(self._now)
         self._voters.sort(key=lambda decided: -decided.log_joint)
         del self._voters[VOTERS:]
@@ -126,9 +127,10 @@ class NetworkLearning:
         if not self._voters:
             return self._now
         levels = zip(*(decided.weights for decided in self._voters), strict=True)
-        return self._decide([np.mean(level, axis=0) > 0.5 for level in levels])
+        return self.decide([np.mean(level, axis=0) > 0.5 for level in levels])
 
-    def _decide(self, weights: list[BoolArray]) -> Decided:
+    def decide(self, weights: list[BoolArray]) -> Decided:
+        """Weights with the joint log-probability that they reach."""
         found = explain(self._network, weights, self._images, self._allowed, candidates=1)
         value = float(found.log_joint.sum()) + weight_log_prior(self._network, weights)
         return Decided(weights, value)
@@ -160,6 +162,8 @@ def learn_network(
     finally:
         progress.close()
     decided = process.vote() if options.vote else outcome.best
+    regrouped = process.decide(regroup(network, decided.weights, images, allowed))
+    decided = max(decided, regrouped, key=lambda one: one.log_joint)
     return LearnedNetwork(
         weights=decided.weights,
         log_joint=decided.log_joint,

@@ -7,6 +7,7 @@ evidence for each element of S, gained once if it is taken.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numba as nb
@@ -25,22 +26,58 @@ _kernel: Any = nb.njit(nogil=True, cache=True)
 _parallel: Any = nb.njit(nogil=True, cache=True, parallel=True)
 
 
-def settle(level: Level, R: BoolArray, below: FloatArray) -> tuple[BoolArray, NDArray[np.float64]]:
-    """Where the active elements of R move to: the S below, and its log-probability per image."""
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Where all active elements of R have moved to."""
+
+    S: BoolArray  # the elements below that are on
+    log_prior: NDArray[np.float64]  # (images,): log-probability of all choices
+    # (images,): what all elements gain if each is spread over its window instead of decided, the
+    # ones before it staying where they have moved to.
+    gain: NDArray[np.float64]
+
+
+def settle(level: Level, R: BoolArray, below: FloatArray) -> Settled:
+    """Where the active elements of R move to, given the evidence for the elements of S below."""
     choice = np.where(R, UNDECIDED, OFF).astype(np.int16)
     taken = np.zeros((*R.shape[:2], *level.pool.below_size), np.int16)
     window = (*level.pool.window, *level.pool.offset)
-    _settle(choice, np.ascontiguousarray(below), level.log_prior, window, taken)
+    gain = np.zeros(R.shape[:2])
+    _settle(choice, np.ascontiguousarray(below), level.log_prior, window, taken, gain)
     cost = np.zeros(len(R))
     _add_costs(choice, level.log_prior, cost)
-    return taken > 0, cost
+    return Settled(taken > 0, cost, gain.sum(axis=1))
 
 
 @_parallel
-def _settle(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any) -> None:
+def _settle(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any, gain: Any) -> None:
     for q in nb.prange(choice.shape[0] * choice.shape[1]):
         n, a = q // choice.shape[1], q % choice.shape[1]
         _settle_plane(choice[n, a], below[n, a], log_prior, window, taken[n, a])
+        gain[n, a] = _spread(choice[n, a], below[n, a], log_prior, window)
+
+
+@_kernel
+def _spread(choice: Any, below: Any, log_prior: Any, window: Any) -> Any:
+    """What the elements gain one after the other, each as the mean over its window."""
+    seen = np.zeros(below.shape, np.bool_)
+    total = 0.0
+    for r, c in np.argwhere(choice != OFF):
+        best, rest = -np.inf, 0.0  # log-sum-exp, in one go
+        for m in range(window[0] * window[1]):
+            y, x = r + m // window[1] - window[2], c + m % window[1] - window[3]
+            if 0 <= y < below.shape[0] and 0 <= x < below.shape[1]:
+                value = log_prior[r, c, m]
+                if not seen[y, x]:
+                    value += below[y, x]
+                if value > best:
+                    rest, best = rest * np.exp(best - value) + 1.0, value
+                else:
+                    rest += np.exp(value - best)
+        total += best + np.log(rest)
+        m = choice[r, c]
+        seen[r + m // window[1] - window[2], c + m % window[1] - window[3]] = True
+    return total
 
 
 @_kernel

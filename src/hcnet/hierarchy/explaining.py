@@ -57,7 +57,7 @@ def explain(
     for one in _candidates(network, template_scores(network, up[-1], allowed), candidates):
         top = _with(np.zeros(up[-1].shape, bool), one)
         found = decode(network, weights, images, up, top)
-        best = found if best is None else _better(best, found)
+        best = found if best is None else _pick(best, found, found.log_evidence > best.log_evidence)
     assert best is not None
     return best
 
@@ -112,10 +112,12 @@ def _several(
         # Pixels that are explained already are no reason for another object.
         left = np.where(best.S[0] & (evidence > 0), 0, evidence).astype(np.float32)
         seen = forward(network, weights, left)[-1]
-        start, before = best.S[-1], best.log_evidence
+        start, before = best.S[-1], best.log_joint
         for one in _highest(template_scores(network, seen, allowed), candidates).T:
-            best = _better(best, decode(network, weights, images, up, _with(start, one)))
-        if not (best.log_evidence > before).any():
+            found = decode(network, weights, images, up, _with(start, one))
+            # Not by evidence: undecided elements cost nothing where another object is already.
+            best = _pick(best, found, found.log_joint > best.log_joint)
+        if not (best.log_joint > before).any():
             break
     return best
 
@@ -139,9 +141,8 @@ def _highest(score: FloatArray, n: int) -> IntArray:
     return np.where(np.take_along_axis(score, few, axis=1) > -HUGE / 2, few, few[:, :1])
 
 
-def _better(a: Configuration, b: Configuration) -> Configuration:
-    """The more probable configuration of every image; of equally probable ones the first."""
-    where = b.log_evidence > a.log_evidence
+def _pick(a: Configuration, b: Configuration, where: BoolArray) -> Configuration:
+    """Configuration b where told, a elsewhere."""
 
     def pick(x: BoolArray, y: BoolArray) -> BoolArray:
         return np.where(where[:, None, None, None], y, x)

@@ -12,23 +12,28 @@ from numpy.typing import NDArray
 
 from hcnet.images import BoolArray, FloatArray
 
+GRID = 2.0**16
+
 
 def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
     """What every placement gathers from R: the sum of R over the weights that are on."""
     n, channels = R.shape[:2]
     F, _, h, w = W.shape
     hs, ws = R.shape[2] - h + 1, R.shape[3] - w + 1
-    out = np.zeros((n, F, hs, ws), np.float32)
+    # On a grid of 2⁻¹⁶ all sums are exact, so that they do not depend on their order, which BLAS
+    # changes with the number of images and threads: ties between positions are common.
+    exact = np.rint(R.astype(np.float64) * GRID) / GRID
+    out = np.zeros((n, F, hs, ws))
     if hs * ws <= h * w:
-        weights = W.reshape(F, -1).T.astype(np.float32)
+        weights = W.reshape(F, -1).T.astype(np.float64)
         for i, j in np.ndindex(hs, ws):
-            out[:, :, i, j] = R[:, :, i : i + h, j : j + w].reshape(n, -1) @ weights
+            out[:, :, i, j] = exact[:, :, i : i + h, j : j + w].reshape(n, -1) @ weights
     else:
         for i, j in np.ndindex(h, w):
-            at = W[:, :, i, j].astype(np.float32)
-            part = R[:, :, i : i + hs, j : j + ws].reshape(n, channels, -1)
+            at = W[:, :, i, j].astype(np.float64)
+            part = exact[:, :, i : i + hs, j : j + ws].reshape(n, channels, -1)
             out += (at @ part).reshape(n, F, hs, ws)
-    return out
+    return out.astype(np.float32)
 
 
 def bconv(S: BoolArray, W: BoolArray) -> BoolArray:

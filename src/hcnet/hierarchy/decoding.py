@@ -33,27 +33,33 @@ class Configuration:
 
 
 def decode(
-    network: Network, weights: Weights, images: Images, up: Sequence[FloatArray], top: BoolArray
+    network: Network,
+    weights: Weights,
+    images: Images,
+    up: Sequence[FloatArray],
+    top: BoolArray,
+    compare: bool = True,
 ) -> Configuration:
-    """Decide all levels given the templates `top` that are on and the messages up to S¹ … Sᴸ."""
+    """Decide all levels given the templates `top` that are on and the messages up to S¹ … Sᴸ.
+
+    Without `compare` the log-evidence is left out: not a number.
+    """
     evidence = images.evidence(network.noise)
     S: list[BoolArray] = [top]
     R: list[BoolArray] = []
     log_prior = top_log_prior(network, top)
-    spread = np.zeros(len(top))
     for k in reversed(range(len(network.levels))):
         level = network.levels[k]
         R.insert(0, bconv(S[0], weights[k]))
         below = up[k - 1] if k else evidence
-        settled = settle(level, R[0], below)
+        settled = settle(level, R[0], below, spread=k == 0 and compare)
         S.insert(0, settled.S)
         if k:
             log_prior += settled.log_prior
-        else:
-            spread = settled.gain
+    log_joint = log_prior + settled.log_prior + pixel_log_likelihood(network, images, S[0])
     nothing = pixel_log_likelihood(network, images, np.zeros_like(S[0]))
-    pixels = settled.log_prior + pixel_log_likelihood(network, images, S[0])
-    return Configuration(S, R, log_prior + pixels, log_prior + nothing + spread)
+    log_evidence = log_prior + nothing + settled.gain if compare else np.full(len(top), np.nan)
+    return Configuration(S, R, log_joint, log_evidence)
 
 
 def top_log_prior(network: Network, top: BoolArray) -> NDArray[np.float64]:

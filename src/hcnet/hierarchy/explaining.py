@@ -56,7 +56,7 @@ def explain(
     best = None
     for one in _candidates(network, template_scores(network, up[-1], allowed), candidates):
         top = _with(np.zeros(up[-1].shape, bool), one)
-        found = decode(network, weights, images, up, top)
+        found = decode(network, weights, images, up, top, compare=candidates > 1)
         best = found if best is None else _pick(best, found, found.log_evidence > best.log_evidence)
     assert best is not None
     return best

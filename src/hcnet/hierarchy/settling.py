@@ -37,24 +37,30 @@ class Settled:
     gain: NDArray[np.float64]
 
 
-def settle(level: Level, R: BoolArray, below: FloatArray) -> Settled:
-    """Where the active elements of R move to, given the evidence for the elements of S below."""
+def settle(level: Level, R: BoolArray, below: FloatArray, spread: bool = False) -> Settled:
+    """Where the active elements of R move to, given the evidence for the elements of S below.
+
+    `gain` is worked out if `spread` is wanted.
+    """
     choice = np.where(R, UNDECIDED, OFF).astype(np.int16)
     taken = np.zeros((*R.shape[:2], *level.pool.below_size), np.int16)
     window = (*level.pool.window, *level.pool.offset)
     gain = np.zeros(R.shape[:2])
-    _settle(choice, np.ascontiguousarray(below), level.log_prior, window, taken, gain)
+    _settle(choice, np.ascontiguousarray(below), level.log_prior, window, taken, gain, spread)
     cost = np.zeros(len(R))
     _add_costs(choice, level.log_prior, cost)
     return Settled(taken > 0, cost, gain.sum(axis=1))
 
 
 @_parallel
-def _settle(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any, gain: Any) -> None:
+def _settle(
+    choice: Any, below: Any, log_prior: Any, window: Any, taken: Any, gain: Any, spread: Any
+) -> None:
     for q in nb.prange(choice.shape[0] * choice.shape[1]):
         n, a = q // choice.shape[1], q % choice.shape[1]
         _settle_plane(choice[n, a], below[n, a], log_prior, window, taken[n, a])
-        gain[n, a] = _spread(choice[n, a], below[n, a], log_prior, window)
+        if spread:
+            gain[n, a] = _spread(choice[n, a], below[n, a], log_prior, window)
 
 
 @_kernel

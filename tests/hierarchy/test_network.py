@@ -227,7 +227,7 @@ def of_class(net, k):
 def test_more_candidates_never_explain_worse():
     net, weights, images = make("positions", 1)
     found = [
-        explain(net, weights, images, candidates=n).log_evidence for n in (1, 2, 4, EVERYTHING)
+        explain(net, weights, images, candidates=n).log_evidence for n in (2, 3, 4, EVERYTHING)
     ]
     for few, more in itertools.pairwise(found):
         assert (more >= few).all()

@@ -56,6 +56,7 @@ def make(shape, seed=0):
     rng = np.random.default_rng(seed)
     pools = start_pools(layer, n, log_prior)
     pools.from_pool[:] = messages(rng, pools.from_pool.shape)
+    pools.from_pool[rng.random(pools.from_pool.shape) < 0.1] = HUGE
     pools.to_U[:] = np.maximum(messages(rng, pools.to_U.shape), -20)
     pools.to_R[:] = rng.normal(0, 3, pools.to_R.shape)
     below = np.maximum(messages(rng, (n, layer.n_channels, *layer.below_size)), -20)

@@ -33,6 +33,8 @@ _or_cap, _or_share, _or_answers = _factors.or_cap, _factors.or_share, _factors.o
 
 # Trees of a simultaneous batch whose changes are held back at a time.
 _CHUNK = 256
+# Numbers between arrays that no vector instruction reaches across.
+_APART = 256
 # Shares of the beliefs that threads add up: more than threads, so that no thread waits long.
 _PARTS = 16
 
@@ -51,6 +53,18 @@ def _gather(belief: Any, at: Any, own: Any, own_at: Any, out: Any, out_at: Any, 
     """Messages in: everything a variable has heard except from this tree."""
     for j in range(n):
         out[out_at + j] = belief[at + j] - own[own_at + j]
+
+
+@_kernel
+def _scratch(n: Any) -> Any:
+    """Space for the messages of a tree, three times n numbers.
+
+    Compiled loops take a slower way, and add up in another order, where two arrays lie close to
+    each other.  Were they allocated one by one, results would depend on where the system puts them.
+    """
+    apart = n + np.uint64(_APART)
+    whole = np.empty(np.uint64(3) * apart, np.float32)
+    return whole[:n], whole[apart : apart + n], whole[np.uint64(2) * apart :][:n]
 
 
 @_kernel
@@ -161,22 +175,22 @@ def _winner(
     to_kernel: Any,
     own: Any,
     n: Any,
-    first: Any,
 ) -> Any:
-    """Which leaf of a run sends `first`, the largest message, and the largest of the others."""
+    """Which leaf of a run sends the largest message, and the largest of the others.
+
+    Not by comparing with what `_strongest` found: the compiler may round differently here.
+    """
     winner: Any = np.uint64(0)
-    second = np.float32(-HUGE)
-    ties = 0
+    first, second = np.float32(-2 * HUGE), np.float32(-2 * HUGE)
     for j in range(n):
         s = field[at + j] - to_field[own + j]
         w = kernel[kernel_at + j] - to_kernel[own + j]
         x = _and_down(s, w)
-        if x == first:
-            winner = j
-            ties += 1
+        if x > first:
+            first, second, winner = x, first, j
         else:
             second = _larger(second, x)
-    return winner, first if ties > 1 else second
+    return winner, second
 
 
 @_kernel
@@ -249,7 +263,7 @@ def _answer_alike(
             else:
                 second = _larger(second, best[i])
         f, w, own = at + holder * row, kernel_at + holder * run, own_at + holder * run
-        winner, rival = _winner(field, f, kernel, w, to_field, to_kernel, own, run, first)
+        winner, rival = _winner(field, f, kernel, w, to_field, to_kernel, own, run)
         f, w, own = f + winner, w + winner, own + winner
         up = _or_up(b, nothing, _larger(second, first if holders > 1 else rival))
     old_s, old_w = to_field[own], to_kernel[own]
@@ -282,9 +296,7 @@ def _run_lane(
     """Trees one after the other, each seeing all changes before it."""
     rows, run, row = np.uint64(shape[3]), np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
     n = rows * run
-    s = np.empty(n, np.float32)
-    w = np.empty(n, np.float32)
-    t = np.empty(n, np.float32)
+    s, w, t = _scratch(n)
     best = np.empty(rows, np.float32)
     for q in range(order.size):
         k = order[q]
@@ -349,9 +361,7 @@ def _run_simultaneous(
     for q in nb.prange(order.size):
         k = order[q]
         tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
-        s = np.empty(n, np.float32)
-        w = np.empty(n, np.float32)
-        t = np.empty(n, np.float32)
+        s, w, t = _scratch(n)
         _listen(tree, k, evidence[k], shape, field, kernel, to_field, to_kernel, s, w, t)
         own_at = np.uint64(k) * n
         _hold(w, t, to_field, own_at, d_field[q], n, damping)

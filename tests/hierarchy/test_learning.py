@@ -12,12 +12,14 @@ from definition import layer, network, random_images
 from scipy.optimize import linear_sum_assignment
 from scipy.special import expit
 
+from hcnet import HCN, Layer
 from hcnet.datasets import shapes
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.driver import Status
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.hierarchy.decoding import weight_log_prior
 from hcnet.hierarchy.explaining import explain
+from hcnet.hierarchy.grouping import regroup
 from hcnet.hierarchy.learn import (
     NetworkLearning,
     NetworkOptions,
@@ -512,3 +514,22 @@ def test_a_dead_start_warns_in_one_sentence(small_shapes):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         learn(levels_for_shapes(0.2, 0.5), images, max_iter=1)
+
+
+def test_labels_choose_among_finished_templates():
+    """Templates in the wrong class go to the class of the images that they explain."""
+    data = shapes(n_images=40, feature_size=21, random_state=2)
+    model = HCN([Layer(4, size=21), Layer()], templates_per_class=2)
+    swapped = data.template_weights[[2, 3, 0, 1]]
+    network = model.set_weights([data.features, swapped], 25)._model.network
+    images = Images(data.images, np.ones_like(data.images))
+    codes = np.full(40, -1)
+    codes[:8] = data.labels[:8]
+    allowed = (codes[:, None] < 0) | (codes[:, None] == np.array(network.classes.categories))
+    features, templates = regroup(network, [data.features, swapped], images, allowed)
+    assert (features == data.features).all()
+    for k, true in ((0, data.template_weights[:2]), (1, data.template_weights[2:])):
+        got = templates[2 * k : 2 * k + 2].reshape(2, 4)
+        assert {tuple(row) for row in got} == {tuple(row) for row in true.reshape(2, 4)}
+    nobody = np.ones_like(allowed)
+    assert (regroup(network, [data.features, swapped], images, nobody)[1] == swapped).all()

@@ -80,7 +80,7 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
     inference : {"explain", "forward", "passing"}, default="explain"
         How known weights are used.  "forward": one forward pass, as in a CNN; the fastest.
         "explain": the templates that the forward pass likes best are worked out down to the pixels,
-        and the most probable explanation counts; the most accurate.  "passing": forward and
+        and the best explanation counts; on whole images the most accurate.  "passing": forward and
         backward passes of messages (the paper's, for imputation).
     candidates : int, default=8
         Templates that "explain" works out for each image.

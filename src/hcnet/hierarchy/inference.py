@@ -35,7 +35,7 @@ BATCH = 500
 BATCH_BYTES = 256 * 2**20
 # Bytes per element of S and R that an explanation takes at its peak: 6 to 20 were measured.
 ELEMENT_BYTES = 20
-# Turns of ORs and pools in a backward pass; more change nothing (docs/design.md).
+# Turns of ORs and pools in a backward pass.
 EXPLAIN_AWAY = 10
 # Share by which positions of a pool are made less probable than its centre, against ties.
 TIES = 0.05
@@ -59,7 +59,7 @@ def configuration(
     def one(batch: Images, rows: slice) -> Configuration:
         if method == "passing":
             passing = pass_messages(model, batch, allowed[rows], n_passes)
-            top = _decide_templates(network, passing)
+            top = _decide_templates(passing)
             return decode(network, model.weights, batch, passing.up, top)
         few = candidates if method == "explain" else 1
         return explain(network, model.weights, batch, allowed[rows], few)
@@ -130,10 +130,8 @@ def pass_messages(
     return passing
 
 
-def _decide_templates(network: Network, passing: NetworkPassing) -> BoolArray:
+def _decide_templates(passing: NetworkPassing) -> BoolArray:
     beliefs = passing.placement_beliefs()[-1]
-    if network.classes.p_on is not None:
-        return np.ascontiguousarray(beliefs > 0)
     flat = beliefs.reshape(len(beliefs), -1)
     top = np.zeros(flat.shape, bool)
     top[np.arange(len(flat)), flat.argmax(axis=1)] = True

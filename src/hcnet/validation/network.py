@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,15 @@ from sklearn.exceptions import DataConversionWarning
 
 from hcnet.hierarchy.specification import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
-from hcnet.layers import ClassLayer
-from hcnet.validation.parameters import check_choice, check_count
+from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer
+from hcnet.validation.parameters import (
+    check_choice,
+    check_count,
+    check_damping,
+    check_pair,
+    is_count,
+    is_number,
+)
 
 UNLABELLED = -1
 
@@ -63,7 +69,7 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
     elif n_templates is None:
         raise ValueError(f"{name}.size must be given; only the last layer leaves it open.")
     perturbation = layer.perturbation
-    if not _is_number(perturbation) or not 0 <= perturbation < 1:
+    if not is_number(perturbation) or not 0 <= perturbation < 1:
         raise ValueError(
             f"{name}.perturbation must be at least 0 (all positions alike) and below 1, got "
             f"{perturbation!r}."
@@ -71,16 +77,10 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
     p_W = layer.p_W
     if p_W is None:
         p_W = P_W if n_templates is None else P_W_TEMPLATES
-    if not _is_number(p_W) or not 0 < p_W <= 0.5:
+    if not is_number(p_W) or not 0 < p_W <= 0.5:
         raise ValueError(
             f"{name}.p_W must be larger than 0 and at most 0.5 (weights are rarer than not), got "
             f"{p_W!r}; leave it None for the default."
-        )
-    damping = layer.damping
-    if not _is_number(damping) or not 0 < damping <= 1:
-        raise ValueError(
-            f"{name}.damping must be larger than 0 and at most 1 (1: messages are replaced), got "
-            f"{damping!r}."
         )
     border: Any = check_choice(f"{name}.pool_border", layer.pool_border, ("full", "same"))
     return CheckedLayer(
@@ -90,15 +90,13 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
         pool_border=border,
         perturbation=float(perturbation),
         p_W=float(p_W),
-        damping=float(damping),
+        damping=check_damping(layer.damping, f"{name}.damping"),
     )
 
 
 def _fit(layer: CheckedLayer, name: str, below: tuple[int, int]) -> tuple[int, int]:
     """The grid of placements of a layer on the grid below it."""
-    grid = below
-    if layer.pool_border == "full":
-        grid = below[0] - layer.pool[0] + 1, below[1] - layer.pool[1] + 1
+    grid = PoolLayer(1, layer.pool, below, layer.pool_border).size
     size = layer.size or grid
     if min(grid) < 1 or size[0] > grid[0] or size[1] > grid[1]:
         raise ValueError(
@@ -107,24 +105,12 @@ def _fit(layer: CheckedLayer, name: str, below: tuple[int, int]) -> tuple[int, i
             f"{max(grid[0], 0)}×{max(grid[1], 0)}, and its features are {size[0]}×{size[1]}; "
             f"choose smaller features, smaller pools, pool_border='same', or larger images."
         )
-    return grid[0] - size[0] + 1, grid[1] - size[1] + 1
-
-
-def check_pair(name: str, value: int | Sequence[int]) -> tuple[int, int]:
-    """One positive whole number, or two (height, width)."""
-    pair: Any = value.tolist() if isinstance(value, np.ndarray) else value
-    if _is_count(pair):
-        pair = (pair, pair)
-    if not isinstance(pair, Sequence) or len(pair) != 2 or not all(map(_is_count, pair)):
-        raise ValueError(
-            f"{name} must be one positive whole number or two (height, width), got {value!r}."
-        )
-    return int(pair[0]), int(pair[1])
+    return FeatureLayer(1, 1, size, grid, "valid").placement_size
 
 
 def check_needed(name: str, value: int) -> int:
     """A whole number of at least 1."""
-    if not _is_count(value):
+    if not is_count(value):
         raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
     return int(value)
 
@@ -132,20 +118,12 @@ def check_needed(name: str, value: int) -> int:
 def check_noise(p01: float, p10: float) -> Noise:
     """The noise, which a network does not estimate."""
     for name, p in (("p01", p01), ("p10", p10)):
-        if not _is_number(p) or not 0 < p < 0.5:
+        if not is_number(p) or not 0 < p < 0.5:
             raise ValueError(
                 f"{name} must lie strictly between 0 and 0.5 (noise of one half would carry no "
                 f"information), got {p!r}; pass about the share of pixels that noise flips."
             )
     return Noise(float(p01), float(p10))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-def _is_count(value: Any) -> bool:
-    return _is_number(value) and isinstance(value, numbers.Integral) and int(value) >= 1
 
 
 def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> Labels:
@@ -265,7 +243,7 @@ def check_class_layer(
             f"categories must hold the number of the class of each of the {old.n_templates} "
             f"templates, from 0 and without gaps, got {categories!r}."
         )
-    if p_on is not None and (not _is_number(p_on) or not 0 < p_on < 0.5):
+    if p_on is not None and (not is_number(p_on) or not 0 < p_on < 0.5):
         raise ValueError(
             f"p_on must lie strictly between 0 and 0.5 (most positions are empty), got {p_on!r}; "
             f"leave it None for exactly one object per image."

@@ -26,23 +26,33 @@ def check_priors(estimator: Any) -> Priors:
     return Priors(**given)
 
 
+def is_number(value: Any) -> bool:
+    """A real number, and not a boolean."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def is_count(value: Any) -> bool:
+    """A whole number of at least 1."""
+    return is_number(value) and isinstance(value, numbers.Integral) and int(value) >= 1
+
+
+def check_pair(name: str, value: int | Sequence[int]) -> tuple[int, int]:
+    """One positive whole number, or two (height, width)."""
+    pair: Any = value.tolist() if isinstance(value, np.ndarray) else value
+    if is_count(pair):
+        pair = (pair, pair)
+    if not isinstance(pair, Sequence) or len(pair) != 2 or not all(map(is_count, pair)):
+        raise ValueError(
+            f"{name} must be one positive whole number or two (height, width), got {value!r}."
+        )
+    return int(pair[0]), int(pair[1])
+
+
 def check_feature_size(
     feature_size: int | Sequence[int], image_size: tuple[int, int], border: str
 ) -> tuple[int, int]:
     """Height and width of the features, not larger than the image."""
-    pair: Any = feature_size
-    if isinstance(feature_size, numbers.Integral):
-        pair = (feature_size, feature_size)
-    if (
-        not isinstance(pair, Sequence | np.ndarray)
-        or len(pair) != 2
-        or not all(isinstance(k, numbers.Integral) and int(k) >= 1 for k in pair)
-    ):
-        raise ValueError(
-            f"feature_size must be one positive whole number or two (height, width), got "
-            f"{feature_size!r}."
-        )
-    h, w = int(pair[0]), int(pair[1])
+    h, w = check_pair("feature_size", feature_size)
     if h > image_size[0] or w > image_size[1]:
         raise ValueError(
             f"feature_size {h}×{w} is larger than the images, {image_size[0]}×{image_size[1]}; "
@@ -90,12 +100,11 @@ def check_positive(name: str, value: float | None) -> float | None:
     return float(value)
 
 
-def check_damping(value: float) -> float:
+def check_damping(value: float, name: str = "damping") -> float:
     """The share of a new message that is taken: 0 < damping <= 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value <= 1:
         raise ValueError(
-            f"damping must be larger than 0 and at most 1 (1: messages are replaced), got "
-            f"{value!r}."
+            f"{name} must be larger than 0 and at most 1 (1: messages are replaced), got {value!r}."
         )
     return float(value)
 

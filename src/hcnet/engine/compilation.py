@@ -11,10 +11,6 @@ import numpy as np
 from hcnet import factors
 from hcnet.engine import planes
 
-# Compilers may reorder sums and assume that no message is "not a number"; they may not
-# assume that infinities are absent.
-FAST_MATH = frozenset({"nnan", "nsz", "arcp", "contract", "reassoc"})
-
 _PRIMITIVES = ("larger", "smaller")
 _FUNCTIONS = (
     "and_down",

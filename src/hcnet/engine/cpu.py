@@ -12,24 +12,16 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.compilation import FAST_MATH, compile_factors
+from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
 from hcnet.engine.cpu_pools import CPUPools
-from hcnet.engine.cpu_primitives import PRIMITIVES
 from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 from hcnet.messages import Messages
 
-_jit: Any = nb.njit(fastmath=set(FAST_MATH), nogil=True, boundscheck=False)
-_kernel: Any = nb.njit(fastmath=set(FAST_MATH), nogil=True, boundscheck=False, cache=True)
-_parallel: Any = nb.njit(
-    fastmath=set(FAST_MATH), nogil=True, boundscheck=False, cache=True, parallel=True
-)
-_factors = compile_factors(_jit, np.float32, minus_infinity=-HUGE, primitives=PRIMITIVES)
-_larger = PRIMITIVES["larger"]
-_and_down, _and_up, _or_up = _factors.and_down, _factors.and_up, _factors.or_up
-_tree_down = _factors.tree_down
-_or_cap, _or_share, _or_answers = _factors.or_cap, _factors.or_share, _factors.or_answers
+_and_down, _and_up, _or_up = compiled.and_down, compiled.and_up, compiled.or_up
+_tree_down = compiled.tree_down
+_or_cap, _or_share, _or_answers = compiled.or_cap, compiled.or_share, compiled.or_answers
 
 # Trees of a simultaneous batch whose changes are held back at a time.
 _CHUNK = 256
@@ -48,14 +40,14 @@ _PARTS = 16
 # only the simplest loops run over them; the rest runs over all leaves of a tree at once.
 
 
-@_kernel
+@inlined
 def _gather(belief: Any, at: Any, own: Any, own_at: Any, out: Any, out_at: Any, n: Any) -> None:
     """Messages in: everything a variable has heard except from this tree."""
     for j in range(n):
         out[out_at + j] = belief[at + j] - own[own_at + j]
 
 
-@_kernel
+@inlined
 def _scratch(n: Any) -> Any:
     """Space for the messages of a tree, three times n numbers.
 
@@ -67,7 +59,7 @@ def _scratch(n: Any) -> Any:
     return whole[:n], whole[apart : apart + n], whole[np.uint64(2) * apart :][:n]
 
 
-@_kernel
+@inlined
 def _through_the_or(b: Any, s: Any, w: Any, t: Any, n: Any) -> None:
     """Messages of the OR up to its ANDs, into `t`, from the messages in (`tree_messages`)."""
     cap = _or_cap(b)
@@ -77,11 +69,11 @@ def _through_the_or(b: Any, s: Any, w: Any, t: Any, n: Any) -> None:
         x = _and_down(s[j], w[j])
         t[j] = x
         total += _or_share(x, cap)
-        first = _larger(first, x)
+        first = larger(first, x)
     _or_answers(b, t, n, total, cap, first)
 
 
-@_kernel
+@inlined
 def _commit(
     other: Any, t: Any, belief: Any, at: Any, own: Any, own_at: Any, n: Any, damping: Any
 ) -> None:
@@ -94,7 +86,7 @@ def _commit(
         belief[at + j] += value - old
 
 
-@_kernel
+@inlined
 def _hold(other: Any, t: Any, own: Any, own_at: Any, out: Any, n: Any, damping: Any) -> None:
     """As `_commit`, but the changes go to `out` instead of the beliefs."""
     keep = np.float32(1) - damping
@@ -105,20 +97,20 @@ def _hold(other: Any, t: Any, own: Any, own_at: Any, out: Any, n: Any, damping: 
         out[j] = value - old
 
 
-@_kernel
+@inlined
 def _add(belief: Any, at: Any, change: Any, change_at: Any, n: Any) -> None:
     for j in range(n):
         belief[at + j] += change[change_at + j]
 
 
-@_kernel
+@inlined
 def _field_at(tree: Any, shape: Any) -> Any:
     """Offset of the first leaf of a tree in a flat field of (height, width, features)."""
     row = np.uint64(tree[0]) * np.uint64(shape[0]) + np.uint64(tree[2])
     return (row * np.uint64(shape[1]) + np.uint64(tree[3])) * np.uint64(shape[2])
 
 
-@_kernel
+@inlined
 def _listen(
     tree: Any,
     k: Any,
@@ -145,7 +137,7 @@ def _listen(
     _through_the_or(b, s, w, t, np.int64(n))
 
 
-@_kernel
+@inlined
 def _strongest(
     field: Any,
     at: Any,
@@ -161,11 +153,11 @@ def _strongest(
     for j in range(n):
         s = field[at + j] - to_field[own + j]
         w = kernel[kernel_at + j] - to_kernel[own + j]
-        first = _larger(first, _and_down(s, w))
+        first = larger(first, _and_down(s, w))
     return first
 
 
-@_kernel
+@inlined
 def _winner(
     field: Any,
     at: Any,
@@ -189,11 +181,11 @@ def _winner(
         if x > first:
             first, second, winner = x, first, j
         else:
-            second = _larger(second, x)
+            second = larger(second, x)
     return winner, second
 
 
-@_kernel
+@inlined
 def _answer(
     up: Any,
     field: Any,
@@ -219,7 +211,7 @@ def _answer(
         kernel[kernel_at + j] += new_w - old_w
 
 
-@_kernel
+@inlined
 def _answer_alike(
     b: Any,
     field: Any,
@@ -245,7 +237,7 @@ def _answer_alike(
     for i in range(rows):
         here, there, own = at + i * row, kernel_at + i * run, own_at + i * run
         best[i] = _strongest(field, here, kernel, there, to_field, to_kernel, own, run)
-        first = _larger(first, best[i])
+        first = larger(first, best[i])
     if b <= 0 and first > 0:
         return False
     nothing = np.float32(0)
@@ -261,11 +253,11 @@ def _answer_alike(
                 holder = i
                 holders += 1
             else:
-                second = _larger(second, best[i])
+                second = larger(second, best[i])
         f, w, own = at + holder * row, kernel_at + holder * run, own_at + holder * run
         winner, rival = _winner(field, f, kernel, w, to_field, to_kernel, own, run)
         f, w, own = f + winner, w + winner, own + winner
-        up = _or_up(b, nothing, _larger(second, first if holders > 1 else rival))
+        up = _or_up(b, nothing, larger(second, first if holders > 1 else rival))
     old_s, old_w = to_field[own], to_kernel[own]
     from_s, from_w = field[f] - old_s, kernel[w] - old_w
     for i in range(rows):
@@ -281,7 +273,7 @@ def _answer_alike(
     return True
 
 
-@_kernel
+@inlined
 def _run_lane(
     order: Any,
     trees: Any,
@@ -313,7 +305,22 @@ def _run_lane(
             _add(field, at + i * row, s, i * run, run)
 
 
-@_parallel
+@entry
+def _run_one_lane(
+    order: Any,
+    trees: Any,
+    evidence: Any,
+    shape: Any,
+    field: Any,
+    kernel: Any,
+    to_field: Any,
+    to_kernel: Any,
+    damping: Any,
+) -> None:
+    _run_lane(order, trees, evidence, shape, field, kernel, to_field, to_kernel, damping)
+
+
+@parallel
 def _run_lanes(
     order: Any,
     lanes: Any,
@@ -342,7 +349,7 @@ def _run_lanes(
         )
 
 
-@_parallel
+@parallel
 def _run_simultaneous(
     order: Any,
     trees: Any,
@@ -368,7 +375,7 @@ def _run_simultaneous(
         _hold(s, t, to_kernel, own_at, d_kernel[q], n, damping)
 
 
-@_parallel
+@parallel
 def _add_changes(
     order: Any, trees: Any, shape: Any, field: Any, kernel: Any, d_field: Any, d_kernel: Any
 ) -> None:
@@ -401,7 +408,7 @@ def _add_changes(
                     _add(field, at + i * row, d_field, q * n + i * run, run)
 
 
-@_parallel
+@parallel
 def _trees_to_R(
     trees: Any, shape: Any, field: Any, kernel: Any, to_field: Any, to_kernel: Any, out: Any
 ) -> None:
@@ -460,7 +467,7 @@ class CPUEngine(CPUPools):
 
     def _sequential(self, m: Messages, order: NDArray[np.int64], damping: np.float32) -> None:
         beliefs = _flat(m.field, m.kernel)
-        _run_lane(order, m.trees, m.evidence, self._shape(m), *beliefs, *_edges(m), damping)
+        _run_one_lane(order, m.trees, m.evidence, self._shape(m), *beliefs, *_edges(m), damping)
 
     def _lanes(self, m: Messages, batch: Batch, damping: np.float32) -> None:
         shared = m.kernel if m.layout.kernel_is_weights else m.field

@@ -7,57 +7,50 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from hcnet.engine.compilation import FAST_MATH, compile_factors
-from hcnet.engine.cpu_primitives import PRIMITIVES
-from hcnet.factors import HUGE
+from hcnet.engine.cpu_compilation import compiled, parallel
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import ClassLayer, PoolLayer
 from hcnet.pool_messages import PoolMessages, class_log_prior
 
-_jit: Any = nb.njit(fastmath=set(FAST_MATH), nogil=True, boundscheck=False)
-_parallel: Any = nb.njit(
-    fastmath=set(FAST_MATH), nogil=True, boundscheck=False, cache=True, parallel=True
-)
-_compiled = compile_factors(_jit, np.float32, minus_infinity=-HUGE, primitives=PRIMITIVES)
-_or_to_U, _or_to_S, _class_to_S = _compiled.or_to_U, _compiled.or_to_S, _compiled.class_to_S
-_pool_to_R, _pool_to_U, _max_pool = _compiled.pool_to_R, _compiled.pool_to_U, _compiled.max_pool
+_or_to_U, _or_to_S, _class_to_S = compiled.or_to_U, compiled.or_to_S, compiled.class_to_S
+_pool_to_R, _pool_to_U, _max_pool = compiled.pool_to_R, compiled.pool_to_U, compiled.max_pool
 
 
-@_parallel
+@parallel
 def _run_or_to_U(below: Any, from_pool: Any, to_U: Any, window: Any) -> None:
     for k in nb.prange(below.shape[0]):
         t = np.empty(to_U.shape[3], np.float32)
         _or_to_U(below[k], from_pool[k], to_U[k], window, t)
 
 
-@_parallel
+@parallel
 def _run_pool_to_R(to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
     for k in nb.prange(to_U.shape[0]):
         _pool_to_R(to_U[k], log_prior, to_R[k], damping)
 
 
-@_parallel
+@parallel
 def _run_max_pool(below: Any, log_prior: Any, to_R: Any, window: Any) -> None:
     for k in nb.prange(below.shape[0]):
         t = np.empty(log_prior.shape[2], np.float32)
         _max_pool(below[k], log_prior, to_R[k], window, t)
 
 
-@_parallel
+@parallel
 def _run_pool_to_U(to_U: Any, above: Any, log_prior: Any, from_pool: Any) -> None:
     for k in nb.prange(to_U.shape[0]):
         t = np.empty(to_U.shape[3], np.float32)
         _pool_to_U(to_U[k], above[k], log_prior, from_pool[k], t)
 
 
-@_parallel
+@parallel
 def _run_or_to_S(from_pool: Any, down: Any, window: Any) -> None:
     for k in nb.prange(down.shape[0]):
         t = np.empty(from_pool.shape[3], np.float32)
         _or_to_S(from_pool[k], down[k], window, t)
 
 
-@_parallel
+@parallel
 def _run_class_to_S(up: Any, log_prior: Any, exclusive: Any) -> None:
     for k in nb.prange(up.shape[0]):
         _class_to_S(up[k], log_prior[k], exclusive)

@@ -12,26 +12,21 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from hcnet.engine.compilation import FAST_MATH, compile_factors
-from hcnet.engine.cpu_primitives import PRIMITIVES
+from hcnet.engine.cpu_compilation import compiled, entry
 from hcnet.engine.driver import Limits, Measurement, Outcome, run
-from hcnet.factors import HUGE
 from hcnet.objective import Priors
 from hcnet.solutions import kernels
 from hcnet.solutions.explanation import Explanation, Feature, IntArray, concatenate_offsets
 from hcnet.solutions.improver import Improver
 
-_jit = nb.njit(fastmath=set(FAST_MATH), nogil=True)
-_kernel = nb.njit(fastmath=set(FAST_MATH), nogil=True, cache=True)
-_or_messages = compile_factors(_jit, np.float32, -HUGE, PRIMITIVES).or_messages
+_or_messages = compiled.or_messages
 
 
-@_kernel
+@entry
 def _edges(
     positions: Any, features: Any, offsets: Any, starts: Any, geometry: Any, sign: Any
 ) -> Any:
@@ -61,7 +56,7 @@ def _edges(
     return begin, members
 
 
-@_kernel
+@entry
 def _sweep(
     order: Any, begin: Any, members: Any, evidence: Any, belief: Any, messages: Any, damping: Any
 ) -> None:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logit
 
-from hcnet.engine.compilation import FAST_MATH
+from hcnet.engine.cpu_compilation import entry
 from hcnet.images import BoolArray, FloatArray, Noise
 from hcnet.objective import Counts, Priors
 
@@ -151,7 +150,7 @@ def plug_in(factors: Factors, table: Table, fixed: Priors, shared: bool) -> Para
     return Parameters(noise, *densities)
 
 
-@nb.njit(fastmath=set(FAST_MATH), nogil=True, cache=True)
+@entry
 def _pass(E: Any, S: Any, columns: Any, prior: Any, beta: Any, draws: Any) -> int:
     """One Gibbs pass over the bits of S given W (`columns`: W transposed, as numbers).
 

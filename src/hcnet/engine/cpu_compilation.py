@@ -1,0 +1,61 @@
+"""How Numba compiles for the CPU: the decorators, and the factor functions compiled with them.
+
+Every function that a compiled function calls is inlined into it.  A function left standing
+would be compiled once on its own and once more with each of its callers, rounding differently,
+and which of the copies a process runs would depend on which of them it loaded first: a run that
+compiles would not give the same messages as a run that finds compiled code in Numba's cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.extending import intrinsic
+
+from hcnet.engine.compilation import compile_factors
+from hcnet.factors import HUGE
+
+# Compilers may reorder sums and assume that no message is "not a number"; they may not
+# assume that infinities are absent.
+_OPTIONS: dict[str, Any] = {
+    "fastmath": {"nnan", "nsz", "arcp", "contract", "reassoc"},
+    "nogil": True,
+    "boundscheck": False,
+}
+
+inlined: Any = nb.njit(forceinline=True, **_OPTIONS)  # called by compiled functions
+entry: Any = nb.njit(cache=True, **_OPTIONS)  # called from Python
+parallel: Any = nb.njit(cache=True, parallel=True, **_OPTIONS)  # the same, over threads
+
+
+def _instruction(name: str) -> Any:
+    """A function of two numbers as one instruction that LLVM also recognises in reductions.
+
+    Python's ``a if a > b else b`` compiles to the same instruction, but a running maximum
+    written with it is left scalar: LLVM vectorises one only where the operation itself says
+    that numbers are never NaN, and Numba does not put that flag on comparisons.
+    """
+
+    def build(typing_context: Any, a: Any, b: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            kind = args[0].type
+            function = builder.module.declare_intrinsic(
+                name, [kind], ir.FunctionType(kind, [kind, kind])
+            )
+            return builder.call(function, args, fastmath=("nnan", "nsz"))
+
+        return a(a, a), emit
+
+    return intrinsic(build)
+
+
+larger = _instruction("llvm.maxnum")
+compiled = compile_factors(
+    inlined,
+    np.float32,
+    minus_infinity=-HUGE,
+    primitives={"larger": larger, "smaller": _instruction("llvm.minnum")},
+)

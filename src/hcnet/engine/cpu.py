@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
+from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel, prefetch
 from hcnet.engine.cpu_pools import CPUPools
 from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
@@ -226,12 +226,14 @@ def _answer_alike(
     run: Any,
     best: Any,
     damping: Any,
+    next_at: Any,
 ) -> Any:
     """Update a tree all of whose leaves hear the same, but for the strongest; False if not so.
 
     That is so with evidence for the pixel, and where nothing claims it: what the leaves say then
     adds up to nothing (`or_cap`, `or_share`).  Nearly all trees are of this kind, and need two
-    looks at each message and one change instead of seven passes over scratch space.
+    looks at each message and one change instead of seven passes over scratch space.  `next_at` is
+    where the messages of the next tree are: they are fetched from memory meanwhile.
     """
     first = np.float32(-HUGE)
     for i in range(rows):
@@ -262,6 +264,8 @@ def _answer_alike(
     from_s, from_w = field[f] - old_s, kernel[w] - old_w
     for i in range(rows):
         here, there, k = at + i * row, kernel_at + i * run, own_at + i * run
+        prefetch(to_field, next_at + i * run, run)
+        prefetch(to_kernel, next_at + i * run, run)
         _answer(alike, field, here, kernel, there, to_field, to_kernel, k, run, damping)
     if up != alike:
         keep = np.float32(1) - damping
@@ -296,7 +300,8 @@ def _run_lane(
         b, at, own_at = evidence[k], _field_at(tree, shape), np.uint64(k) * n
         kernel_at = np.uint64(tree[1]) * n
         messages = (to_field, to_kernel, own_at, rows, run)
-        if _answer_alike(b, field, at, row, kernel, kernel_at, *messages, best, damping):
+        next_at = np.uint64(order[min(q + 1, order.size - 1)]) * n
+        if _answer_alike(b, field, at, row, kernel, kernel_at, *messages, best, damping, next_at):
             continue
         _listen(tree, k, b, shape, field, kernel, to_field, to_kernel, s, w, t)
         _commit(s, t, kernel, kernel_at, to_kernel, own_at, n, damping)

@@ -28,7 +28,7 @@ from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
-from hcnet.hierarchy.decoding import decode, weight_log_prior
+from hcnet.hierarchy.decoding import Scene, decode, weight_log_prior
 from hcnet.hierarchy.explaining import explain, explain_classes
 from hcnet.hierarchy.forward import forward
 from hcnet.hierarchy.network import sample, sample_templates
@@ -50,7 +50,7 @@ SPECIFICATIONS = {
         (0, 1, 2),
         (4, 2),
         {},
-        0.8,
+        0.9,
     ),
     "three levels, parts apart": (
         [layer(2, (2, 2), (2, 1)), layer(2, (1, 2), (1, 2)), layer(3, (1, 5), (1, 2))],
@@ -58,7 +58,7 @@ SPECIFICATIONS = {
         (0, 1, 2),
         (2, 2, 2),
         {},
-        0.4,
+        0.65,
     ),
     "two levels, parts on each other": (
         [layer(3, (2, 2), (2, 2)), layer(3, (2, 2), (2, 2))],
@@ -66,7 +66,7 @@ SPECIFICATIONS = {
         (0, 1, 2),
         (2, 3),
         {},
-        0.0,
+        0.5,
     ),
     "same": (
         [layer(2, (2, 2), (3, 2), "same", 0.4), layer(3, (3, 2), (2, 3), "same", 0.4)],
@@ -74,7 +74,7 @@ SPECIFICATIONS = {
         (0, 0, 1),
         (2, 3),
         {},
-        0.0,
+        0.1,
     ),
     "channels": (
         [layer(2, (2, 2), (2, 1)), layer(2, (2, 2), (2, 2), "full", 0.3)],
@@ -82,7 +82,7 @@ SPECIFICATIONS = {
         (0, 1),
         (3, 2),
         {"channels": 2},
-        0.6,
+        0.8,
     ),
     "positions": (
         [layer(2, (2, 2), (2, 1)), layer(3, (2, 1), (2, 2))],
@@ -90,7 +90,7 @@ SPECIFICATIONS = {
         (0, 1, 1),
         (3, 2),
         {},
-        0.3,
+        0.8,
     ),
     "three levels": (
         [
@@ -102,7 +102,7 @@ SPECIFICATIONS = {
         (0, 1, 1),
         (2, 2, 2),
         {},
-        0.25,
+        0.6,
     ),
     "several objects": (
         [layer(2, (2, 2), (1, 2)), layer(2, (2, 1), (1, 2))],
@@ -110,7 +110,7 @@ SPECIFICATIONS = {
         (0, 1),
         (2, 2),
         {"p_on": 0.2},
-        0.6,
+        0.75,
     ),
 }
 ANY_NETWORK = pytest.mark.parametrize("name", SPECIFICATIONS)
@@ -163,7 +163,7 @@ def test_what_any_template_decodes_to_is_possible_and_as_probable_as_it_says(nam
     masks, _ = tops(net)
     top = unpack(rng.choice(masks, 10), top_shape(net))
     up = forward(net, weights, images.evidence(net.noise))
-    found = decode(net, weights, images, up, top)
+    found = decode(Scene(net, weights, images, up), top)
     np.testing.assert_array_equal(found.S[-1], top)
     check_configuration(net, weights, images, found)
 
@@ -182,11 +182,10 @@ def best_joints(net, weights, images, states):
 
 @ANY_NETWORK
 def test_explaining_never_beats_the_optimum_and_often_reaches_it(name):
-    """Levels are decided from the top down, by what each element would explain alone, and templates
-    are compared with the positions of pixels summed over.
+    """Explanations are compared with the positions of pixels left open, so that the most probable
+    one with all decided is not always found.
 
-    So the lowest level is nearly always right, and the others are where parts do not lie on each
-    other.  Measured shares, in order: 0.92, 0.93, 0.6, 0.05, 0.1, 0.82, 0.43, 0.37, 0.87.
+    Measured shares, in order: 0.93, 1, 0.77, 0.62, 0.2, 0.9, 0.9, 0.73, 0.87.
     """
     share = SPECIFICATIONS[name][-1]
     reached = 0
@@ -463,7 +462,7 @@ def test_the_evidence_sums_over_where_pixels_move_to(border):
     pixels = rng.random((20, 1, side, side)) < 0.3
     images = Images(pixels, rng.random(pixels.shape) < 0.8)
     up = forward(net, [W], images.evidence(net.noise))
-    found = decode(net, [W], images, up, np.ones((20, 1, 1, 1), bool))
+    found = decode(Scene(net, [W], images, up), np.ones((20, 1, 1, 1), bool))
     level, noise = net.levels[0], net.noise
     for n in range(20):
         x, seen = pixels[n, 0], images.observed[n, 0]

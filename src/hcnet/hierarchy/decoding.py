@@ -7,15 +7,16 @@ the configuration is always possible and its joint log-probability a number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.hierarchy.convolution import bconv
 from hcnet.hierarchy.network import Network, Weights
-from hcnet.hierarchy.settling import settle
+from hcnet.hierarchy.settling import settle, settled
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.pool_messages import template_log_prior
 
@@ -26,40 +27,90 @@ class Configuration:
 
     S: list[BoolArray]  # S⁰ … Sᴸ, each (images, features, height, width)
     R: list[BoolArray]  # R¹ … Rᴸ
+    choices: list[NDArray[np.int16]]  # the member of its pool that every element of R moves to
     log_joint: NDArray[np.float64]  # (images,): log p(X, H | W)
     # (images,): the same without deciding where pixels move to, by which explanations are compared.
     # Deciding costs a dense template more than a sparse one, most of all where nothing is seen.
     log_evidence: NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Images, and what a network with known weights makes of them at first sight."""
+
+    network: Network
+    weights: Weights
+    images: Images
+    up: Sequence[FloatArray]  # messages up to S¹ … Sᴸ
+
+    def of(self, rows: NDArray[np.int64]) -> Scene:
+        """The same of some of the images, in this order."""
+        images = Images(self.images.pixels[rows], self.images.observed[rows])
+        return replace(self, images=images, up=[message[rows] for message in self.up])
+
+
 def decode(
-    network: Network,
-    weights: Weights,
-    images: Images,
-    up: Sequence[FloatArray],
+    scene: Scene,
     top: BoolArray,
+    choices: Sequence[NDArray[np.int16]] = (),
     compare: bool = True,
 ) -> Configuration:
-    """Decide all levels given the templates `top` that are on and the messages up to S¹ … Sᴸ.
+    """Decide all levels given the templates `top` that are on.
 
-    Without `compare` the log-evidence is left out: not a number.
+    `choices` says of the highest levels where their elements move to, the highest last.  Without
+    `compare` the log-evidence is left out: not a number.
     """
+    network, images = scene.network, scene.images
     evidence = images.evidence(network.noise)
     S: list[BoolArray] = [top]
     R: list[BoolArray] = []
-    log_prior = top_log_prior(network, top)
+    moves: list[NDArray[np.int16]] = []
+    log_joint, freedom = top_log_prior(network, top), np.zeros(len(top))
+    known = len(network.levels) - len(choices)
     for k in reversed(range(len(network.levels))):
         level = network.levels[k]
-        R.insert(0, bconv(S[0], weights[k]))
-        below = up[k - 1] if k else evidence
-        settled = settle(level, R[0], below, spread=k == 0 and compare)
-        S.insert(0, settled.S)
-        if k:
-            log_prior += settled.log_prior
-    log_joint = log_prior + settled.log_prior + pixel_log_likelihood(network, images, S[0])
-    nothing = pixel_log_likelihood(network, images, np.zeros_like(S[0]))
-    log_evidence = log_prior + nothing + settled.gain if compare else np.full(len(top), np.nan)
-    return Configuration(S, R, log_joint, log_evidence)
+        R.insert(0, bconv(S[0], scene.weights[k]))
+        if k >= known:
+            found = settled(level, choices[k - known])
+        else:
+            below = scene.up[k - 1] if k else evidence
+            found = settle(level, R[0], below, freedom=k == 0 and compare)
+            freedom = found.freedom
+        S.insert(0, found.S)
+        moves.insert(0, found.choice)
+        log_joint += found.log_prior
+    log_joint += pixel_log_likelihood(network, images, S[0])
+    log_evidence = log_joint + freedom if compare else np.full(len(top), np.nan)
+    return Configuration(S, R, moves, log_joint, log_evidence)
+
+
+def each(work: Callable[..., Any], *found: Configuration) -> Configuration:
+    """The arrays of some configurations, put through a function together."""
+    parts: list[Any] = []
+    for part in fields(Configuration):
+        values = [getattr(one, part.name) for one in found]
+        if isinstance(values[0], list):
+            parts.append([work(*level) for level in zip(*values, strict=True)])
+        else:
+            parts.append(work(*values))
+    return Configuration(*parts)
+
+
+def improved(a: Configuration, rows: NDArray[np.int64], b: Configuration) -> Configuration:
+    """As `a`, but of these rows whichever has more evidence, `a` or `b` (which has only those)."""
+    better = b.log_evidence > a.log_evidence[rows]
+    return replaced(a, rows[better], each(lambda y: y[better], b))
+
+
+def replaced(a: Configuration, rows: NDArray[np.int64], b: Configuration) -> Configuration:
+    """As `a`, but with `b` in these rows."""
+
+    def put(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+        new = x.copy()
+        new[rows] = y
+        return new
+
+    return each(put, a, b) if len(rows) else a
 
 
 def top_log_prior(network: Network, top: BoolArray) -> NDArray[np.float64]:

@@ -7,13 +7,16 @@ are decoded one by one, and how well each explains the image decides (`log_evide
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.factors import HUGE
-from hcnet.hierarchy.decoding import Configuration, decode
+from hcnet.hierarchy.decoding import Configuration, Scene, decode, each, improved, replaced
 from hcnet.hierarchy.forward import forward
 from hcnet.hierarchy.network import Network, Weights
+from hcnet.hierarchy.rearranging import rearrange
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.pool_messages import class_log_prior
 
@@ -21,6 +24,9 @@ IntArray = NDArray[np.int64]
 
 # Templates, at their positions, that are decoded for each image.
 CANDIDATES = 8
+# Candidates are worked out to the last if they explain an image worse than the best one by no more
+# than this many pixels: docs/network.md has the measurement.
+MARGIN = 9
 # Most objects that are looked for in one image.
 MOST_OBJECTS = 32
 
@@ -50,38 +56,84 @@ def explain(
     """
     if allowed is None:
         allowed = all_allowed(network, images.n_images)
-    up = forward(network, weights, images.evidence(network.noise))
+    scene = _look(network, weights, images)
     if network.classes.p_on is not None:
-        return _several(network, weights, images, allowed, candidates, up)
-    best = None
-    for one in _candidates(network, template_scores(network, up[-1], allowed), candidates):
-        top = _with(np.zeros(up[-1].shape, bool), one)
-        found = decode(network, weights, images, up, top, compare=candidates > 1)
-        best = found if best is None else _pick(best, found, found.log_evidence > best.log_evidence)
-    assert best is not None
+        return _several(scene, allowed, candidates)
+    few = _candidates(network, template_scores(network, scene.up[-1], allowed), candidates)
+    best = _decode_one(scene, few[0], compare=candidates > 1)
+    if candidates == 1:
+        return best
+    for one, rival in zip(few, _rivals(network, _scores(scene, few)), strict=True):
+        rows = np.flatnonzero(rival)
+        if len(rows):
+            best = improved(best, rows, _work_out(scene.of(rows), one[rows]))
     return best
 
 
 def explain_classes(
     network: Network, weights: Weights, images: Images, candidates: int = CANDIDATES
 ) -> NDArray[np.float64]:
-    """How well the best configuration found of every class explains an image: (images, classes)."""
-    up = forward(network, weights, images.evidence(network.noise))
-    score = template_scores(network, up[-1], all_allowed(network, images.n_images))
-    categories = entry_categories(network)
+    """How well the best configuration found of every class explains an image: (images, classes).
+
+    Only where classes rival each other are their parts rearranged.
+    """
+    scene = _look(network, weights, images)
+    everything = all_allowed(network, images.n_images)
+    few = _candidates(
+        network, template_scores(network, scene.up[-1], everything), max(candidates, 2)
+    )
+    score = _scores(scene, few)
+    category = entry_categories(network)[few]
+    rivals = _rivals(network, score)
+    leader = np.take_along_axis(category, score.argmax(axis=0)[None], axis=0)
+    rivals &= (rivals & (category != leader)).any(axis=0)
     found = np.full((images.n_images, network.classes.n_classes), -np.inf)
-    for one in _candidates(network, score, max(candidates, 2)):
-        top = _with(np.zeros(up[-1].shape, bool), one)
-        value = decode(network, weights, images, up, top).log_evidence
-        np.maximum.at(found, (np.arange(len(found)), categories[one]), value)
+    for one, own, rival, value in zip(few, category, rivals, score, strict=True):
+        rows = np.flatnonzero(rival)
+        if len(rows):
+            value[rows] = _work_out(scene.of(rows), one[rows]).log_evidence
+        np.maximum.at(found, (np.arange(images.n_images), own), value)
     return found
 
 
-def _candidates(network: Network, score: FloatArray, n: int) -> list[IntArray]:
-    """What to work out: the best of all, and the best of every class unless one is enough."""
+def _look(network: Network, weights: Weights, images: Images) -> Scene:
+    up = forward(network, weights, images.evidence(network.noise))
+    return Scene(network, weights, images, up)
+
+
+def _scores(scene: Scene, few: IntArray) -> NDArray[np.float64]:
+    """Log-evidence of the candidates, each decoded once: (candidates, images)."""
+    score = np.full(few.shape, -np.inf)
+    for k, one in enumerate(few):
+        new = np.flatnonzero((one != few[:k]).all(axis=0))
+        if len(new):
+            score[k, new] = _decode_one(scene.of(new), one[new]).log_evidence
+    return score
+
+
+def _rivals(network: Network, score: NDArray[np.float64]) -> BoolArray:
+    """Candidates that might turn out to be the best, once rearranged: (candidates, images)."""
+    pixel = max(network.noise.k1, -network.noise.k0)
+    return np.asarray(score >= score.max(axis=0) - MARGIN * pixel)
+
+
+def _work_out(scene: Scene, one: IntArray) -> Configuration:
+    return rearrange(scene, _decode_one(scene, one))
+
+
+def _decode_one(scene: Scene, one: IntArray, compare: bool = True) -> Configuration:
+    """A single template per image."""
+    return decode(scene, _with(np.zeros(scene.up[-1].shape, bool), one), compare=compare)
+
+
+def _candidates(network: Network, score: FloatArray, n: int) -> IntArray:
+    """What to decode: the best of all, and the best of every class unless one is enough.
+
+    (candidates, images); an image for which there are fewer has some of them twice.
+    """
     few = list(_highest(score, n).T)
     if n == 1 or n >= score.shape[1]:
-        return few
+        return np.array(few)
     categories = entry_categories(network)
     for k in range(network.classes.n_classes):
         own = np.where(categories == k, score, -HUGE)
@@ -89,7 +141,7 @@ def _candidates(network: Network, score: FloatArray, n: int) -> list[IntArray]:
         # A class that a label rules out has none.
         possible = np.take_along_axis(own, best[:, None], axis=1)[:, 0] > -HUGE / 2
         few.append(np.where(possible, best, few[0]))
-    return few
+    return np.array(few)
 
 
 def entry_categories(network: Network) -> IntArray:
@@ -98,25 +150,24 @@ def entry_categories(network: Network) -> IntArray:
 
 
 def _several(
-    network: Network,
-    weights: Weights,
-    images: Images,
+    scene: Scene,
     allowed: BoolArray,
     candidates: int,
-    up: list[FloatArray],
 ) -> Configuration:
     """One object after the other, as long as one makes the configuration more probable."""
-    best = decode(network, weights, images, up, np.zeros(up[-1].shape, bool))
-    evidence = images.evidence(network.noise)
+    best = decode(scene, np.zeros(scene.up[-1].shape, bool), compare=False)
+    network = scene.network
+    evidence = scene.images.evidence(network.noise)
     for _ in range(MOST_OBJECTS):
         # Pixels that are explained already are no reason for another object.
         left = np.where(best.S[0] & (evidence > 0), 0, evidence).astype(np.float32)
-        seen = forward(network, weights, left)[-1]
+        seen = forward(network, scene.weights, left)[-1]
         start, before = best.S[-1], best.log_joint
         for one in _highest(template_scores(network, seen, allowed), candidates).T:
-            found = decode(network, weights, images, up, _with(start, one))
+            found = decode(scene, _with(start, one), compare=False)
             # Not by evidence: undecided elements cost nothing where another object is already.
-            best = _pick(best, found, found.log_joint > best.log_joint)
+            better = np.flatnonzero(found.log_joint > best.log_joint)
+            best = replaced(best, better, each(itemgetter(better), found))
         if not (best.log_joint > before).any():
             break
     return best
@@ -139,17 +190,3 @@ def _highest(score: FloatArray, n: int) -> IntArray:
     order = np.argsort(-np.take_along_axis(score, few, axis=1), axis=1)
     few = np.take_along_axis(few, order, axis=1)
     return np.where(np.take_along_axis(score, few, axis=1) > -HUGE / 2, few, few[:, :1])
-
-
-def _pick(a: Configuration, b: Configuration, where: BoolArray) -> Configuration:
-    """Configuration b where told, a elsewhere."""
-
-    def pick(x: BoolArray, y: BoolArray) -> BoolArray:
-        return np.where(where[:, None, None, None], y, x)
-
-    return Configuration(
-        S=[pick(x, y) for x, y in zip(a.S, b.S, strict=True)],
-        R=[pick(x, y) for x, y in zip(a.R, b.R, strict=True)],
-        log_joint=np.where(where, b.log_joint, a.log_joint),
-        log_evidence=np.where(where, b.log_evidence, a.log_evidence),
-    )

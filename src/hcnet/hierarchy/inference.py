@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
-from hcnet.hierarchy.decoding import Configuration, decode
+from hcnet.hierarchy.decoding import Configuration, Scene, decode, each
 from hcnet.hierarchy.explaining import (
     all_allowed,
     entry_categories,
@@ -60,17 +60,12 @@ def configuration(
         if method == "passing":
             passing = pass_messages(model, batch, allowed[rows], n_passes)
             top = _decide_templates(passing)
-            return decode(network, model.weights, batch, passing.up, top)
+            return decode(Scene(network, model.weights, batch, passing.up), top)
         few = candidates if method == "explain" else 1
         return explain(network, model.weights, batch, allowed[rows], few)
 
     parts = _batches(images, _batch_size(network, method), one)
-    return Configuration(
-        S=[np.concatenate(level) for level in zip(*(part.S for part in parts), strict=True)],
-        R=[np.concatenate(level) for level in zip(*(part.R for part in parts), strict=True)],
-        log_joint=np.concatenate([part.log_joint for part in parts]),
-        log_evidence=np.concatenate([part.log_evidence for part in parts]),
-    )
+    return each(lambda *levels: np.concatenate(levels), *parts)
 
 
 def pixel_beliefs(

@@ -30,59 +30,67 @@ _parallel: Any = nb.njit(nogil=True, cache=True, parallel=True)
 class Settled:
     """Where all active elements of R have moved to."""
 
+    choice: NDArray[np.int16]
     S: BoolArray  # the elements below that are on
     log_prior: NDArray[np.float64]  # (images,): log-probability of all choices
-    # (images,): what all elements gain if each is spread over its window instead of decided, the
-    # ones before it staying where they have moved to.
-    gain: NDArray[np.float64]
+    # (images,): how much more probable all positions of an element are together than the one that
+    # it has moved to, the others staying where they are; summed over the elements.
+    freedom: NDArray[np.float64]
 
 
-def settle(level: Level, R: BoolArray, below: FloatArray, spread: bool = False) -> Settled:
+def settle(level: Level, R: BoolArray, below: FloatArray, freedom: bool = False) -> Settled:
     """Where the active elements of R move to, given the evidence for the elements of S below.
 
-    `gain` is worked out if `spread` is wanted.
+    `freedom` is worked out if wanted.
     """
     choice = np.where(R, UNDECIDED, OFF).astype(np.int16)
     taken = np.zeros((*R.shape[:2], *level.pool.below_size), np.int16)
+    free = np.zeros(R.shape[:2])
     window = (*level.pool.window, *level.pool.offset)
-    gain = np.zeros(R.shape[:2])
-    _settle(choice, np.ascontiguousarray(below), level.log_prior, window, taken, gain, spread)
-    cost = np.zeros(len(R))
+    _settle(choice, np.ascontiguousarray(below), level.log_prior, window, taken, free, freedom)
+    return Settled(choice, taken > 0, _log_prior(level, choice), free.sum(axis=1))
+
+
+def settled(level: Level, choice: NDArray[np.int16]) -> Settled:
+    """What follows from where the elements of R have moved to."""
+    S = np.zeros((*choice.shape[:2], *level.pool.below_size), bool)
+    n, a, r, c = np.nonzero(choice != OFF)
+    i, j = np.divmod(choice[n, a, r, c], level.pool.window[1])
+    S[n, a, r + i - level.pool.offset[0], c + j - level.pool.offset[1]] = True
+    return Settled(choice, S, _log_prior(level, choice), np.zeros(len(choice)))
+
+
+def _log_prior(level: Level, choice: NDArray[np.int16]) -> NDArray[np.float64]:
+    cost = np.zeros(len(choice))
     _add_costs(choice, level.log_prior, cost)
-    return Settled(taken > 0, cost, gain.sum(axis=1))
+    return cost
 
 
 @_parallel
 def _settle(
-    choice: Any, below: Any, log_prior: Any, window: Any, taken: Any, gain: Any, spread: Any
+    choice: Any, below: Any, log_prior: Any, window: Any, taken: Any, free: Any, freedom: Any
 ) -> None:
     for q in nb.prange(choice.shape[0] * choice.shape[1]):
         n, a = q // choice.shape[1], q % choice.shape[1]
         _settle_plane(choice[n, a], below[n, a], log_prior, window, taken[n, a])
-        if spread:
-            gain[n, a] = _spread(choice[n, a], below[n, a], log_prior, window)
+        if freedom:
+            free[n, a] = _freedom(choice[n, a], below[n, a], log_prior, window, taken[n, a])
 
 
 @_kernel
-def _spread(choice: Any, below: Any, log_prior: Any, window: Any) -> Any:
-    """What the elements gain one after the other, each as the mean over its window."""
-    seen = np.zeros(below.shape, np.bool_)
+def _freedom(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any) -> Any:
     total = 0.0
     for r, c in np.argwhere(choice != OFF):
-        best, rest = -np.inf, 0.0  # log-sum-exp, in one go
+        member = choice[r, c]
+        _leave(window, r, c, choice, taken)
+        own = _gain(below, log_prior, window, r, c, member, taken)
+        others = 0.0
         for m in range(window[0] * window[1]):
-            y, x = r + m // window[1] - window[2], c + m % window[1] - window[3]
-            if 0 <= y < below.shape[0] and 0 <= x < below.shape[1]:
-                value = log_prior[r, c, m]
-                if not seen[y, x]:
-                    value += below[y, x]
-                if value > best:
-                    rest, best = rest * np.exp(best - value) + 1.0, value
-                else:
-                    rest += np.exp(value - best)
-        total += best + np.log(rest)
-        m = choice[r, c]
-        seen[r + m // window[1] - window[2], c + m % window[1] - window[3]] = True
+            if m != member:
+                others += np.exp(_gain(below, log_prior, window, r, c, m, taken) - own)
+        total += np.log1p(others)
+        y, x = _position(window, r, c, member)
+        taken[y, x] += 1
     return total
 
 
@@ -121,41 +129,53 @@ def _add_costs(choice: Any, log_prior: Any, cost: Any) -> None:
 
 
 @_kernel
+def _position(window: Any, r: Any, c: Any, m: Any) -> Any:
+    """Row and column below of member m of the pool of an element."""
+    return r + m // window[1] - window[2], c + m % window[1] - window[3]
+
+
+@_kernel
+def _gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, m: Any, taken: Any) -> Any:
+    """What an element gains if it moves to a member; one that is on already gains nothing more."""
+    y, x = _position(window, r, c, m)
+    if not (0 <= y < below.shape[0] and 0 <= x < below.shape[1]):
+        return -np.inf
+    value = np.float64(log_prior[r, c, m])
+    return value + below[y, x] if taken[y, x] == 0 else value
+
+
+@_kernel
 def _good_positions(below: Any, r: Any, c: Any, window: Any) -> Any:
     """Positions in the window of an element that have evidence for them."""
     good = 0
-    for i in range(window[0]):
-        for j in range(window[1]):
-            y, x = r + i - window[2], c + j - window[3]
-            if 0 <= y < below.shape[0] and 0 <= x < below.shape[1] and below[y, x] > 0:
-                good += 1
+    for m in range(window[0] * window[1]):
+        y, x = _position(window, r, c, m)
+        if 0 <= y < below.shape[0] and 0 <= x < below.shape[1] and below[y, x] > 0:
+            good += 1
     return good
 
 
 @_kernel
 def _move(below: Any, log_prior: Any, window: Any, r: Any, c: Any, choice: Any, taken: Any) -> None:
-    """Move an element to its best position; one that is on already gains nothing more.
+    """Move an element to its best position.
 
     Of equally good positions the centre, which is tried first, and then the next in order.
     """
     members = window[0] * window[1]
     centre = (window[0] - 1) // 2 * window[1] + (window[1] - 1) // 2
-    best, row, column = -np.inf, 0, 0
+    best = -np.inf
     for k in range(members):
         m = (centre + k) % members
-        y, x = r + m // window[1] - window[2], c + m % window[1] - window[3]
-        if 0 <= y < below.shape[0] and 0 <= x < below.shape[1]:
-            value = log_prior[r, c, m]
-            if taken[y, x] == 0:
-                value += below[y, x]
-            if value > best:
-                best, row, column = value, y, x
-                choice[r, c] = m
-    taken[row, column] += 1
+        value = _gain(below, log_prior, window, r, c, m, taken)
+        if value > best:
+            best = value
+            choice[r, c] = m
+    y, x = _position(window, r, c, choice[r, c])
+    taken[y, x] += 1
 
 
 @_kernel
 def _leave(window: Any, r: Any, c: Any, choice: Any, taken: Any) -> None:
     """Take an element back from where it moved to."""
-    member = choice[r, c]
-    taken[r + member // window[1] - window[2], c + member % window[1] - window[3]] -= 1
+    y, x = _position(window, r, c, choice[r, c])
+    taken[y, x] -= 1

@@ -19,6 +19,7 @@ LAYERS = (
     ("refine",),
     ("learning",),
     ("factorization", "hierarchy", "inference"),
+    ("online",),
     ("validation",),
     ("estimators",),
     ("hcnet",),  # the public names

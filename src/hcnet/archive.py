@@ -7,7 +7,7 @@ import os
 import secrets
 import zipfile
 import zlib
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,20 @@ _DAMAGE = (
 _WRITERS = {"hcnet-parts": "FeatureLearner", "hcnet-network": "HCN"}
 
 
-def write(
-    path: str | os.PathLike[str],
-    header: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-    overwrite: bool,
-) -> Path:
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What goes into a file, or into a part of one."""
+
+    header: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    def with_part(self, name: str, part: Contents) -> Contents:
+        """The same, and a part of this name."""
+        arrays = {f"{name}-{key}": array for key, array in part.arrays.items()}
+        return Contents(self.header | {name: part.header}, self.arrays | arrays)
+
+
+def write(path: str | os.PathLike[str], contents: Contents, overwrite: bool) -> Path:
     """Write a file that appears whole or not at all."""
     path = Path(path)
     if path.exists() and not overwrite:
@@ -55,14 +63,39 @@ def write(
             part.open("xb") as target,
             zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
-            archive.writestr("header.json", json.dumps(header, indent=1))
-            for key, array in arrays.items():
+            archive.writestr("header.json", json.dumps(contents.header, indent=1))
+            for key, array in contents.arrays.items():
                 with archive.open(f"{key}.npy", "w") as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
     return path
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """What was read of a file, or of a part of one."""
+
+    header: dict[str, Any]
+    _archive: zipfile.ZipFile
+    _prefix: str = ""
+
+    def array(self, key: str) -> NDArray[Any]:
+        """One of the arrays."""
+        with self._archive.open(f"{self._prefix}{key}.npy") as file:
+            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
+        """An array of packed bits."""
+        packed, n = self.array(key), int(np.prod(shape))
+        if len(packed) != -(-n // 8):
+            raise ValueError(f"its {key} are incomplete")
+        return np.unpackbits(packed, count=n).reshape(shape).astype(bool)
+
+    def part(self, name: str) -> Section:
+        """A part of the file."""
+        return Section(self.header[name], self._archive, f"{self._prefix}{name}-")
 
 
 class Reader:
@@ -76,19 +109,18 @@ class Reader:
 
     def __init__(self, path: str | os.PathLike[str], kind: str, version: int) -> None:
         self._path, self._kind, self._version = path, kind, version
-        self.header: dict[str, Any] = {}
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> Section:
         try:
             self._archive = zipfile.ZipFile(self._path)
-            self.header = json.loads(self._archive.read("header.json"))
-            writer = _WRITERS.get(self.header["format"])
+            header = json.loads(self._archive.read("header.json"))
+            writer = _WRITERS.get(header["format"])
             if writer is None:
-                raise ValueError(f"its format is {self.header['format']!r}")
-            newer = self.header["version"] > self._version
+                raise ValueError(f"its format is {header['format']!r}")
+            newer = header["version"] > self._version
         except _DAMAGE as error:
             raise self._damaged(error) from error
-        if self.header["format"] != self._kind:
+        if header["format"] != self._kind:
             raise ValueError(
                 f"{self._path} is a file of {writer}, not of {_WRITERS[self._kind]}; read it with "
                 f"{writer}.load."
@@ -96,26 +128,14 @@ class Reader:
         if newer:
             raise ValueError(
                 f"{self._path} was written by a newer hcnet (file version "
-                f"{self.header['version']}, this hcnet reads up to {self._version}); update hcnet."
+                f"{header['version']}, this hcnet reads up to {self._version}); update hcnet."
             )
-        return self
+        return Section(header, self._archive)
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._archive.close()
         if isinstance(error, _DAMAGE):
             raise self._damaged(error) from error
-
-    def array(self, key: str) -> NDArray[Any]:
-        """One of the arrays."""
-        with self._archive.open(f"{key}.npy") as file:
-            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
-
-    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
-        """An array of packed bits."""
-        packed, n = self.array(key), int(np.prod(shape))
-        if len(packed) != -(-n // 8):
-            raise ValueError(f"its {key} are incomplete")
-        return np.unpackbits(packed, count=n).reshape(shape).astype(bool)
 
     def _damaged(self, error: BaseException) -> ValueError:
         return ValueError(

@@ -92,12 +92,13 @@ class Layout:
         grid = kernel.reshape(kernel.shape[0], *self.kernel_size, self.layer.n_features)
         return np.moveaxis(grid, 3, 1)[:, :, ::-1, ::-1]
 
-    def memory(self, n_trees: int, lanes: int = 1) -> int:
+    def memory(self, n_trees: int, lanes: int = 1, keep: bool = True) -> int:
         """Bytes that a run with this many trees needs, known before it starts.
 
-        Where images work at the same time, each lane has a copy of the beliefs of W.
+        Where images work at the same time, each lane has a copy of the beliefs of W.  With `keep`
+        messages are kept from sweep to sweep.
         """
-        edges = 2 * 4 * n_trees * self.leaves
+        edges = 2 * 4 * n_trees * self.leaves if keep else 0
         beliefs = 4 * 4 * (int(np.prod(self.field_shape)) + int(np.prod(self.kernel_shape)))
         trees = n_trees * (4 + 4 * 4 + 8)
         weights = self.kernel_shape if self.kernel_is_weights else self.field_shape
@@ -122,8 +123,13 @@ class Messages:
     kernel_prior: FloatArray
     field: FloatArray  # beliefs
     kernel: FloatArray
-    to_field: FloatArray  # (n_trees, leaves)
+    to_field: FloatArray  # (n_trees, leaves); (0, leaves) where each tree is visited only once
     to_kernel: FloatArray
+
+    @property
+    def keeps_messages(self) -> bool:
+        """Whether trees remember what they said; otherwise each may be visited only once."""
+        return len(self.to_field) == self.n_trees
 
     @property
     def n_trees(self) -> int:
@@ -199,12 +205,14 @@ def start_messages(
     evidence: FloatArray,
     placement_prior: FloatArray | float,
     weight_prior: FloatArray,
+    keep: bool = True,
 ) -> Messages:
     """All messages 0; priors as log-odds.
 
     `pixels` says which elements of R have a tree (`observed_pixels`, `all_elements`), `evidence`
     is (images, channels, height, width), `placement_prior` one number or (images, features,
-    height, width), `weight_prior` (channels, features, height, width).
+    height, width), `weight_prior` (channels, features, height, width).  Without `keep`, messages
+    enter the beliefs and are forgotten: for trees that are visited once.
     """
     n_images = len(evidence)
     layout = Layout(layer, n_images)
@@ -214,7 +222,7 @@ def start_messages(
     field, kernel = (S, weight_prior) if layout.kernel_is_weights else (weight_prior, S)
     field_prior = layout.to_field(field, fill=-HUGE)
     kernel_prior = layout.to_kernel(kernel)
-    edges = (len(pixels), layout.leaves)
+    edges = (len(pixels) if keep else 0, layout.leaves)
     rows = (n, a) if layout.kernel_is_weights else (a, n)
     return Messages(
         layout=layout,

@@ -27,8 +27,8 @@ class PartsModel:
     border: Border
     image_size: tuple[int, int]
 
-    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the model; the file appears whole or not at all."""
+    def contents(self) -> archive.Contents:
+        """What goes into a file."""
         header = {
             "format": FORMAT,
             "version": VERSION,
@@ -37,20 +37,29 @@ class PartsModel:
             "feature_shape": list(self.features.shape),
             "priors": asdict(self.priors),
         }
-        return archive.write(path, header, {"features": np.packbits(self.features)}, overwrite)
+        return archive.Contents(header, {"features": np.packbits(self.features)})
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write the model; the file appears whole or not at all."""
+        return archive.write(path, self.contents(), overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PartsModel:
         """Read a model that `save` wrote."""
         with archive.Reader(path, FORMAT, VERSION) as file:
-            header = file.header
-            F, channels, h, w = (int(k) for k in header["feature_shape"])
-            height, width = (int(k) for k in header["image_size"])
-            if header["border"] not in get_args(Border):
-                raise ValueError(f"its border is {header['border']!r}")
-            return cls(
-                features=file.bits("features", (F, channels, h, w)),
-                priors=Priors(*(float(header["priors"][prior.name]) for prior in fields(Priors))),
-                border=header["border"],
-                image_size=(height, width),
-            )
+            return cls.read(file)
+
+    @classmethod
+    def read(cls, file: archive.Section) -> PartsModel:
+        """The model of a file."""
+        header = file.header
+        F, channels, h, w = (int(k) for k in header["feature_shape"])
+        height, width = (int(k) for k in header["image_size"])
+        if header["border"] not in get_args(Border):
+            raise ValueError(f"its border is {header['border']!r}")
+        return cls(
+            features=file.bits("features", (F, channels, h, w)),
+            priors=Priors(*(float(header["priors"][prior.name]) for prior in fields(Priors))),
+            border=header["border"],
+            image_size=(height, width),
+        )

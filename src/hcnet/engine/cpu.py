@@ -113,24 +113,24 @@ def _field_at(tree: Any, shape: Any) -> Any:
 @inlined
 def _listen(
     tree: Any,
-    k: Any,
     b: Any,
     shape: Any,
     field: Any,
     kernel: Any,
     to_field: Any,
     to_kernel: Any,
+    own_at: Any,
     s: Any,
     w: Any,
     t: Any,
 ) -> None:
-    """What tree k hears from the field (s) and the kernel (w), and its OR's answer (t).
+    """What a tree hears from the field (s) and the kernel (w), and its OR's answer (t).
 
     `shape`: height, width and features of the field, height and run length of the kernel.
     """
     rows, run, row = np.uint64(shape[3]), np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
     n = rows * run
-    at, own_at = _field_at(tree, shape), np.uint64(k) * n
+    at = _field_at(tree, shape)
     for i in range(rows):
         _gather(field, at + i * row, to_field, own_at + i * run, s, i * run, run)
     _gather(kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n)
@@ -278,6 +278,12 @@ def _answer_alike(
 
 
 @inlined
+def _clear(array: Any, at: Any, n: Any) -> None:
+    for j in range(n):
+        array[at + j] = 0
+
+
+@inlined
 def _run_lane(
     order: Any,
     trees: Any,
@@ -287,9 +293,15 @@ def _run_lane(
     kernel: Any,
     to_field: Any,
     to_kernel: Any,
+    lane: Any,
+    keep: Any,
     damping: Any,
 ) -> None:
-    """Trees one after the other, each seeing all changes before it."""
+    """Trees one after the other, each seeing all changes before it.
+
+    Unless messages are kept, each tree begins with none: they have a row per lane instead of one
+    per tree, which is forgotten once they have entered the beliefs.
+    """
     rows, run, row = np.uint64(shape[3]), np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
     n = rows * run
     s, w, t = _scratch(n)
@@ -298,12 +310,16 @@ def _run_lane(
         k = order[q]
         tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
         b, at, own_at = evidence[k], _field_at(tree, shape), np.uint64(k) * n
+        next_at = np.uint64(order[min(q + 1, order.size - 1)]) * n
+        if not keep:
+            own_at = next_at = np.uint64(lane) * n
+            _clear(to_field, own_at, n)
+            _clear(to_kernel, own_at, n)
         kernel_at = np.uint64(tree[1]) * n
         messages = (to_field, to_kernel, own_at, rows, run)
-        next_at = np.uint64(order[min(q + 1, order.size - 1)]) * n
         if _answer_alike(b, field, at, row, kernel, kernel_at, *messages, best, damping, next_at):
             continue
-        _listen(tree, k, b, shape, field, kernel, to_field, to_kernel, s, w, t)
+        _listen(tree, b, shape, field, kernel, to_field, to_kernel, own_at, s, w, t)
         _commit(s, t, kernel, kernel_at, to_kernel, own_at, n, damping)
         _hold(w, t, to_field, own_at, s, n, damping)
         for i in range(rows):
@@ -320,9 +336,11 @@ def _run_one_lane(
     kernel: Any,
     to_field: Any,
     to_kernel: Any,
+    keep: Any,
     damping: Any,
 ) -> None:
-    _run_lane(order, trees, evidence, shape, field, kernel, to_field, to_kernel, damping)
+    messages = (field, kernel, to_field, to_kernel)
+    _run_lane(order, trees, evidence, shape, *messages, 0, keep, damping)
 
 
 @parallel
@@ -336,6 +354,7 @@ def _run_lanes(
     kernels: Any,
     to_field: Any,
     to_kernel: Any,
+    keep: Any,
     damping: Any,
 ) -> None:
     """Lanes over threads; `fields` or `kernels` holds a private copy for each lane."""
@@ -350,6 +369,8 @@ def _run_lanes(
             kernels[own if kernels.shape[0] > 1 else 0],
             to_field,
             to_kernel,
+            own,
+            keep,
             damping,
         )
 
@@ -364,6 +385,7 @@ def _run_simultaneous(
     kernel: Any,
     to_field: Any,
     to_kernel: Any,
+    keep: Any,
     damping: Any,
     d_field: Any,
     d_kernel: Any,
@@ -374,8 +396,11 @@ def _run_simultaneous(
         k = order[q]
         tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
         s, w, t = _scratch(n)
-        _listen(tree, k, evidence[k], shape, field, kernel, to_field, to_kernel, s, w, t)
-        own_at = np.uint64(k) * n
+        own_at = np.uint64(k if keep else q) * n
+        if not keep:
+            _clear(to_field, own_at, n)
+            _clear(to_kernel, own_at, n)
+        _listen(tree, evidence[k], shape, field, kernel, to_field, to_kernel, own_at, s, w, t)
         _hold(w, t, to_field, own_at, d_field[q], n, damping)
         _hold(s, t, to_kernel, own_at, d_kernel[q], n, damping)
 
@@ -472,7 +497,8 @@ class CPUEngine(CPUPools):
 
     def _sequential(self, m: Messages, order: NDArray[np.int64], damping: np.float32) -> None:
         beliefs = _flat(m.field, m.kernel)
-        _run_one_lane(order, m.trees, m.evidence, self._shape(m), *beliefs, *_edges(m), damping)
+        shape = self._shape(m)
+        _run_one_lane(order, m.trees, m.evidence, shape, *beliefs, *_own(m, 1), damping)
 
     def _lanes(self, m: Messages, batch: Batch, damping: np.float32) -> None:
         shared = m.kernel if m.layout.kernel_is_weights else m.field
@@ -490,7 +516,7 @@ class CPUEngine(CPUPools):
             self._shape(m),
             fields,
             kernels,
-            *_edges(m),
+            *_own(m, len(batch.lanes) - 1),
             damping,
         )
         private -= shared.reshape(-1)
@@ -501,12 +527,10 @@ class CPUEngine(CPUPools):
         if len(order) > _CHUNK:  # later chunks must not see what earlier ones changed
             seen = _flat(m.field.copy(), m.kernel.copy())
         changes = np.empty((2, min(_CHUNK, len(order)), m.layout.leaves), np.float32)
-        shape = self._shape(m)
+        shape, own = self._shape(m), _own(m, _CHUNK)
         for start in range(0, len(order), _CHUNK):
             chunk = order[start : start + _CHUNK]
-            _run_simultaneous(
-                chunk, m.trees, m.evidence, shape, *seen, *_edges(m), damping, *changes
-            )
+            _run_simultaneous(chunk, m.trees, m.evidence, shape, *seen, *own, damping, *changes)
             _add_changes(chunk, m.trees, shape, *beliefs, *_flat(*changes))
 
 
@@ -517,3 +541,11 @@ def _flat(*arrays: FloatArray) -> tuple[FloatArray, ...]:
 
 def _edges(m: Messages) -> tuple[FloatArray, ...]:
     return _flat(m.to_field, m.to_kernel)
+
+
+def _own(m: Messages, rows: int) -> tuple[FloatArray, FloatArray, bool]:
+    """The trees' messages, and whether they are kept; otherwise so many rows of scratch space."""
+    if m.keeps_messages:
+        return *_flat(m.to_field, m.to_kernel), True  # type: ignore[return-value]
+    scratch = np.empty((2, rows * m.layout.leaves), np.float32)
+    return scratch[0], scratch[1], False

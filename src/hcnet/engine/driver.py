@@ -6,6 +6,7 @@ import enum
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ class Status(enum.Enum):
 
     CONVERGED = "Converged: a further sweep would change nothing."
     FINISHED = "Finished: no move improves the solution any more."
+    END_OF_STREAM = "Finished: the stream has ended."
     STALLED = "Stopped: the joint log-probability has not improved for a while."
     ITERATION_LIMIT = "Stopped at the iteration limit; raise max_iter to go on."
     TIME_LIMIT = "Stopped at the time limit; raise max_seconds to go on."
@@ -28,7 +30,12 @@ class Status(enum.Enum):
     @property
     def converged(self) -> bool:
         """True unless a limit or a person cut the run short."""
-        return self in (Status.CONVERGED, Status.FINISHED, Status.STALLED)
+        return self in (
+            Status.CONVERGED,
+            Status.FINISHED,
+            Status.END_OF_STREAM,
+            Status.STALLED,
+        )
 
     @property
     def cut_short(self) -> bool:
@@ -70,6 +77,7 @@ class Limits:
     max_seconds: float | None = None
     patience: int | None = None  # steps without a better joint log-probability
     tolerance: float = 1e-3  # belief change below which a state counts as a fixed point
+    history: int | None = None  # steps whose records are kept, the last ones; None: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +114,7 @@ def run(process: Process[State], limits: Limits, report: Report | None = None) -
     began = time.perf_counter()
     first = process.measure()
     best, best_joint, best_at = process.state(), first.log_joint, 0
-    history: list[Record] = []
+    history: deque[Record] = deque(maxlen=limits.history)
     iteration = 0
     status = None
     with interruptible() as interrupted:
@@ -140,7 +148,7 @@ def run(process: Process[State], limits: Limits, report: Report | None = None) -
             elif limits.max_seconds is not None and seconds >= limits.max_seconds:
                 status = Status.TIME_LIMIT
     seconds = time.perf_counter() - began
-    return Outcome(best, best_joint, status, iteration, seconds, history)
+    return Outcome(best, best_joint, status, iteration, seconds, list(history))
 
 
 class _Press:

@@ -6,6 +6,8 @@ tested against.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -106,16 +108,18 @@ class ReferenceEngine:
     def _update_tree(
         self, m: Messages, k: int, field: Array, kernel: Array, damping: float
     ) -> tuple[Array, Array]:
-        old_field = m.to_field[k].astype(float)
-        old_kernel = m.to_kernel[k].astype(float)
-        s = self._window(m, k, field).ravel() - old_field
-        w = kernel[m.trees[k, 1]] - old_kernel
+        old_field, old_kernel = np.zeros((2, m.layout.leaves))
+        if m.keeps_messages:
+            old_field[:], old_kernel[:] = m.to_field[k], m.to_kernel[k]
+        s: Any = self._window(m, k, field).ravel() - old_field
+        w: Any = kernel[m.trees[k, 1]] - old_kernel
         n = m.layout.leaves
         factors.tree_messages(float(m.evidence[k]), s, w, [0.0] * n, n)
         new_field = (1 - damping) * old_field + damping * s
         new_kernel = (1 - damping) * old_kernel + damping * w
-        m.to_field[k] = new_field
-        m.to_kernel[k] = new_kernel
+        if m.keeps_messages:
+            m.to_field[k] = new_field
+            m.to_kernel[k] = new_kernel
         return new_field - old_field, new_kernel - old_kernel
 
     def _add(

@@ -15,16 +15,17 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet import inference
-from hcnet.engine.driver import Record
+from hcnet import archive, inference
 from hcnet.engine.schedules import Schedule
+from hcnet.estimators.parts_streaming import PartsStreaming
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.learn import Learned, learn
 from hcnet.learning.options import LearningOptions
 from hcnet.learning.passing import PassingOptions
-from hcnet.model import PartsModel
+from hcnet.model import FORMAT, VERSION, PartsModel
 from hcnet.objective import compression_ratio
+from hcnet.online.parts import FORGETTING, PartsStream
 from hcnet.progress import Bar, Silence
 from hcnet.solutions.explanation import Explanation
 from hcnet.validation.images import ImageInput, check_images
@@ -41,7 +42,7 @@ from hcnet.validation.parameters import (
 )
 
 
-class FeatureLearner(TransformerMixin, BaseEstimator):
+class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
     """Finds the parts that binary images are made of, and where they are.
 
     An image is explained as binary features placed at some positions, ORed where they
@@ -78,6 +79,14 @@ class FeatureLearner(TransformerMixin, BaseEstimator):
         Share of a new message that replaces the old one.
     engine : {"cpu", "reference"}, default="cpu"
         What passes the messages.  "reference" is slow and readable.
+    batch_size : int or None, default=None
+        Images of a minibatch.  None: `fit` takes all images at once, and streams come in
+        minibatches of 5.
+    epochs : int, default=1
+        How often `fit` goes through the images if it takes them in minibatches.
+    forgetting : float, default=0.95
+        λ: share of what was learned before that each minibatch starts from.  0 forgets everything,
+        1 nothing, and 0.95 most of what is more than 20 minibatches back.
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same result, with any number of threads.
     verbose : bool, default=False
@@ -102,6 +111,9 @@ class FeatureLearner(TransformerMixin, BaseEstimator):
         Seconds, joint log-probability and changes after each of them.
     status_ : str
         Why learning stopped, in a sentence.
+    n_images_seen_ : int
+        Images of the stream so far.  After learning in minibatches `placements_`,
+        `compression_ratio_` and `log_joint_` are not there: ask for those of the images you mean.
 
     """
 
@@ -123,6 +135,9 @@ class FeatureLearner(TransformerMixin, BaseEstimator):
         schedule: str = "sequential",
         damping: float = 1.0,
         engine: str = "cpu",
+        batch_size: int | None = None,
+        epochs: int = 1,
+        forgetting: float = FORGETTING,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -141,12 +156,20 @@ class FeatureLearner(TransformerMixin, BaseEstimator):
         self.schedule = schedule
         self.damping = damping
         self.engine = engine
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.forgetting = forgetting
         self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> Self:
-        """Learn the parts of X; `mask` is True (or X is NaN) where a pixel is missing."""
+        """Learn the parts of X; `mask` is True (or X is NaN) where a pixel is missing.
+
+        With a `batch_size`, in minibatches: `epochs` times through X, in random order.
+        """
         images = check_images(X, mask).images
+        if self.batch_size is not None:
+            return self._fit_minibatches(images)
         size = check_feature_size(self.feature_size, images.size, self.border)
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
         layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
@@ -154,13 +177,8 @@ class FeatureLearner(TransformerMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         learned = learn(images, layer, check_priors(self), self._options(), rng, progress)
         self._store(learned, layer, images)
-        if not len(self.features_) and images.pixels[images.observed].any():
-            warnings.warn(
-                "No part was found that shortens the description of X: pass more images, a "
-                "feature_size closer to the size of the parts, or other priors.",
-                UserWarning,
-                stacklevel=2,
-            )
+        if images.pixels[images.observed].any():
+            self._warn_if_empty()
         return self
 
     def fit_transform(
@@ -229,24 +247,64 @@ class FeatureLearner(TransformerMixin, BaseEstimator):
         return inference.compression_ratio(self._model, given.images, found)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the learned model to a file (no pickle); `load` reads it."""
+        """Write the learned model to a file (no pickle); `load` reads it.
+
+        After `partial_fit` or `fit_stream` the file also holds the state of the stream, with its
+        last images: what is loaded goes on learning as if nothing had happened.
+        """
         check_is_fitted(self)
-        return self._model.save(path, overwrite)
+        contents = self._model.contents()
+        if self._stream is not None:
+            contents = contents.with_part("stream", self._stream.contents())
+            contents.header["stream"]["batch_size"] = self._minibatch_size()
+            contents.header["stream"]["algorithm"] = self.algorithm
+        return archive.write(path, contents, overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a learned model: ready to transform, not to look back at its training."""
-        model = PartsModel.load(path)
-        # A density that was estimated at one half or more is not one that can be given.
-        given = {name: p for name, p in asdict(model.priors).items() if p < 0.5}
-        learner = cls(
-            n_features=max(len(model.features), 1),
-            feature_size=model.features.shape[2:],
-            border=model.border,
-            **given,
-        )
+        """Read a learned model: ready to transform, and to go on with its stream if it had one."""
+        with archive.Reader(path, FORMAT, VERSION) as file:
+            model = PartsModel.read(file)
+            stream, about = None, file.header.get("stream")
+            if about is not None:
+                stream = PartsStream.read(file.part("stream"))
+                how = about["batch_size"], about["algorithm"]
+        if stream is None:
+            # A density that was estimated at one half or more is not one that can be given.
+            given = {name: p for name, p in asdict(model.priors).items() if p < 0.5}
+            learner = cls(
+                n_features=max(len(model.features), 1),
+                feature_size=model.features.shape[2:],
+                border=model.border,
+                **given,
+            )
+        else:
+            learner = cls(
+                n_features=stream.shape.n_features,
+                feature_size=stream.shape.feature_size,
+                border=stream.shape.border,
+                algorithm=how[1],
+                schedule=stream.options.schedule.name,
+                damping=stream.options.damping,
+                engine=stream.options.engine,
+                batch_size=how[0],
+                forgetting=stream.beliefs.forgetting,
+                **asdict(stream.open_priors),
+            )
         learner._publish(model)
+        learner._stream = stream
+        if stream is not None:
+            learner.n_images_seen_, learner.n_iter_ = stream.n_images, stream.n_batches
         return learner
+
+    def _warn_if_empty(self) -> None:
+        if not len(self.features_):
+            warnings.warn(
+                "No part was found that shortens the description of X: pass more images, a "
+                "feature_size closer to the size of the parts, or other priors.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _options(self) -> LearningOptions:
         passing = PassingOptions(
@@ -264,6 +322,7 @@ class FeatureLearner(TransformerMixin, BaseEstimator):
         )
 
     def _store(self, learned: Learned, layer: FeatureLayer, images: Images) -> None:
+        self._forget()
         found = learned.explanation
         order = np.argsort(-found.usage, kind="stable")
         rank = np.argsort(order)
@@ -276,7 +335,7 @@ class FeatureLearner(TransformerMixin, BaseEstimator):
         self.compression_ratio_ = compression_ratio(found.counts, images)
         self.log_joint_ = inference.score(found, learned.priors)
         self.n_iter_ = learned.n_iter
-        self.history_: list[Record] = learned.history
+        self.history_ = learned.history
         self.status_ = learned.status.value
         self.memory_ = learned.memory
         self.moves_ = learned.moves

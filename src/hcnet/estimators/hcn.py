@@ -16,16 +16,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from hcnet import archive
 from hcnet.engine.schedules import Schedule
+from hcnet.estimators.network_streaming import NetworkStreaming
 from hcnet.hierarchy import inference
 from hcnet.hierarchy.decoding import Configuration
-from hcnet.hierarchy.explaining import CANDIDATES
+from hcnet.hierarchy.explaining import CANDIDATES, agreeing
 from hcnet.hierarchy.learn import N_INIT, LearnedNetwork, NetworkOptions, learn_network
-from hcnet.hierarchy.model import NetworkModel
+from hcnet.hierarchy.model import FORMAT, VERSION, NetworkModel
 from hcnet.hierarchy.network import Network, sample, sample_templates
-from hcnet.hierarchy.specification import Layer, build_network
+from hcnet.hierarchy.specification import DAMPING, Layer, build_network
 from hcnet.images import BoolArray, Images
 from hcnet.layers import equal_classes
+from hcnet.online.network import FORGETTING, NetworkStream
 from hcnet.progress import Bar, Silence
 from hcnet.validation.images import ImageInput, check_images
 from hcnet.validation.network import (
@@ -36,7 +39,6 @@ from hcnet.validation.network import (
     check_known_labels,
     check_labels,
     check_layers,
-    check_needed,
     check_noise,
     check_weight_shapes,
     check_weights,
@@ -47,6 +49,7 @@ from hcnet.validation.parameters import (
     check_choice,
     check_count,
     check_engine,
+    check_needed,
     check_pair,
     check_positive,
     check_random_state,
@@ -54,10 +57,18 @@ from hcnet.validation.parameters import (
 )
 
 # What fit leaves behind besides the network.
-_TRAINING = ("templates_", "log_joint_", "n_iter_", "history_", "status_", "memory_")
+_TRAINING = (
+    "templates_",
+    "log_joint_",
+    "n_iter_",
+    "history_",
+    "status_",
+    "memory_",
+    "n_images_seen_",
+)
 
 
-class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
+class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
 
     Every image shows one template; a template is made of features of the layer below, these of
@@ -92,7 +103,7 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
         Whether every weight is set as it was in most of the 15 passes with the highest joint
         log-probability.  Otherwise the weights of the best of them are kept.
     max_iter : int or None, default=None
-        Forward and backward passes per start; None: 60.
+        Forward and backward passes per start; None: 60.  In a stream, per minibatch; None: 20.
     max_seconds : float or None, default=None
         Stop after about this time with what was learned so far.
     max_memory : int or None, default=None
@@ -101,6 +112,13 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
         Order of the message updates within a layer.  All but "sequential" use several threads.
     engine : {"cpu", "reference"}, default="cpu"
         What passes the messages while learning.  "reference" is slow and readable.
+    batch_size : int or None, default=None
+        Images of a minibatch.  None: `fit` takes all images at once, and streams come in
+        minibatches of 50.
+    epochs : int, default=1
+        How often `fit` goes through the images if it takes them in minibatches.
+    forgetting : float, default=0.7
+        λ: share of what was learned before that each minibatch starts from.
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same result, with any number of threads.
     verbose : bool, default=False
@@ -120,6 +138,9 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
         Joint log-probability of training images, what explains them, and weights.
     n_iter_, history_, status_, memory_
         Passes of the best start, what was measured after each, why it stopped, bytes it took.
+        Of a stream: its minibatches.
+    n_images_seen_ : int
+        Images of the stream so far.
 
     """
 
@@ -141,6 +162,9 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
         max_memory: int | None = None,
         schedule: str = "sequential",
         engine: str = "cpu",
+        batch_size: int | None = None,
+        epochs: int = 1,
+        forgetting: float = FORGETTING,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -159,6 +183,9 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
         self.max_memory = max_memory
         self.schedule = schedule
         self.engine = engine
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.forgetting = forgetting
         self.random_state = random_state
         self.verbose = verbose
 
@@ -170,17 +197,14 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
         """
         images = check_images(X, mask).images
         labels = check_labels(y, images.n_images, self._n_classes())
-        per_class = check_needed("templates_per_class", self.templates_per_class)
-        classes = equal_classes(len(labels.classes), per_class)
-        layers = check_layers(self.layers, classes.n_templates, images.size)
-        noise = check_noise(self.p01, self.p10)
+        if self.batch_size is not None:
+            return self._fit_minibatches(images, labels)
         rng = check_random_state(self.random_state)
-        network = build_network(layers, classes, noise, images.n_channels, images.size, rng)
-        options = self._options(tuple(layer.damping for layer in layers))
-        self._method()  # before learning, not after
+        network, options = self._build(images, labels, rng)
         progress = Bar() if self.verbose else Silence()
-        allowed = _allowed(network, labels.codes)
+        allowed = agreeing(network, labels.codes)
         learned = learn_network(network, images, allowed, options, rng, progress)
+        self._stream = None
         self._store(learned, network, labels, images)
         return self
 
@@ -211,6 +235,7 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         network = build_network(layers, layer, noise, known[0].shape[1], size, rng)
         check_weight_shapes(known, [level.weight_shape for level in network.levels])
+        self._stream = None
         self._publish(NetworkModel(network, known, names))
         return self
 
@@ -358,16 +383,29 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
         return other
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the learned network to a file (no pickle); `load` reads it."""
+        """Write the learned network to a file (no pickle); `load` reads it.
+
+        After `partial_fit` or `fit_stream` the file also holds the state of the stream: what is
+        loaded goes on learning as if nothing had happened.
+        """
         check_is_fitted(self)
         method, candidates, n_passes = self._method()
         settings = {"inference": method, "candidates": candidates, "n_passes": n_passes}
-        return replace(self._model, settings=settings).save(path, overwrite)
+        contents = replace(self._model, settings=settings).contents()
+        if self._stream is not None:
+            contents = contents.with_part("stream", self._stream.contents())
+            contents.header["stream"]["batch_size"] = self._minibatch_size()
+        return archive.write(path, contents, overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a learned network: ready to use, not to look back at its training."""
-        model = NetworkModel.load(path)
+        """Read a learned network: ready to use, and to go on with its stream if it had one."""
+        with archive.Reader(path, FORMAT, VERSION) as file:
+            model = NetworkModel.read(file)
+            stream, how = None, {}
+            if "stream" in file.header:
+                stream = NetworkStream.read(file.part("stream"), model.network)
+                how = {"batch_size": file.header["stream"]["batch_size"]}
         network, n_classes = model.network, len(model.classes)
         layers = [
             Layer(
@@ -377,9 +415,18 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
                 pool=level.pool.window,
                 pool_border=level.pool.border,
                 p_W=level.p_W,
+                damping=DAMPING if stream is None else stream.options.damping[k],
             )
-            for level in network.levels
+            for k, level in enumerate(network.levels)
         ]
+        if stream is not None:
+            how |= {
+                "max_iter": stream.passes,
+                "vote": stream.options.vote,
+                "schedule": stream.options.schedule.name,
+                "engine": stream.options.engine,
+                "forgetting": stream.beliefs.forgetting,
+            }
         loaded = cls(
             layers,
             n_classes,
@@ -387,9 +434,25 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
             p01=network.noise.p01,
             p10=network.noise.p10,
             **model.settings,
+            **how,
         )
         loaded._publish(model)
+        if stream is not None:
+            loaded._stream, loaded._stream_classes = stream, model.classes
+            loaded.n_images_seen_, loaded.n_iter_ = stream.n_images, stream.n_batches
         return loaded
+
+    def _build(
+        self, images: Images, labels: Labels, rng: np.random.Generator
+    ) -> tuple[Network, NetworkOptions]:
+        """The network for these images, and how to learn it."""
+        per_class = check_needed("templates_per_class", self.templates_per_class)
+        classes = equal_classes(len(labels.classes), per_class)
+        layers = check_layers(self.layers, classes.n_templates, images.size)
+        noise = check_noise(self.p01, self.p10)
+        network = build_network(layers, classes, noise, images.n_channels, images.size, rng)
+        self._method()  # before learning, not after
+        return network, self._options(tuple(layer.damping for layer in layers))
 
     def _n_classes(self) -> int | None:
         return check_count("n_classes", self.n_classes, 1, "None to take it from y")
@@ -410,7 +473,7 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
         self, learned: LearnedNetwork, network: Network, labels: Labels, images: Images
     ) -> None:
         self._publish(NetworkModel(network, learned.weights, labels.classes))
-        found = self._configuration(images, _allowed(network, labels.codes))
+        found = self._configuration(images, agreeing(network, labels.codes))
         self.templates_ = _template(found)
         self.log_joint_ = learned.log_joint
         self.n_iter_ = learned.n_iter
@@ -467,7 +530,7 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
     def _allowed(self, y: ArrayLike | None, n: int) -> BoolArray | None:
         if y is None:
             return None
-        return _allowed(self._model.network, check_known_labels(y, n, self.classes_))
+        return agreeing(self._model.network, check_known_labels(y, n, self.classes_))
 
     def _present(self, top: BoolArray) -> BoolArray:
         on: BoolArray = np.asarray(top.any(axis=(2, 3)))
@@ -491,12 +554,6 @@ class HCN(ClassifierMixin, TransformerMixin, BaseEstimator):
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = []  # codes are int8, whatever the pixels were
         return tags
-
-
-def _allowed(network: Network, codes: NDArray[np.int64]) -> BoolArray:
-    """Templates that agree with the label of every image; all where there is none (-1)."""
-    categories = np.array(network.classes.categories)
-    return np.asarray((codes[:, None] < 0) | (codes[:, None] == categories))
 
 
 def _template(found: Configuration) -> NDArray[np.int64]:

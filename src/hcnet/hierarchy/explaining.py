@@ -36,6 +36,12 @@ def all_allowed(network: Network, n_images: int) -> BoolArray:
     return np.ones((n_images, network.classes.n_templates), bool)
 
 
+def agreeing(network: Network, codes: IntArray) -> BoolArray:
+    """Templates that agree with the label of every image; all where there is none (-1)."""
+    categories = np.array(network.classes.categories)
+    return np.asarray((codes[:, None] < 0) | (codes[:, None] == categories))
+
+
 def template_scores(network: Network, up: FloatArray, allowed: BoolArray) -> FloatArray:
     """Messages up to the templates plus their prior: (images, templates × positions)."""
     prior = class_log_prior(network.classes, up.shape, allowed)

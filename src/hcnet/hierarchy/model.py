@@ -30,8 +30,8 @@ class NetworkModel:
     classes: NDArray[Any]
     settings: dict[str, Any] = field(default_factory=dict)  # how an estimator uses it: `SETTINGS`
 
-    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the model; the file appears whole or not at all."""
+    def contents(self) -> archive.Contents:
+        """What goes into a file."""
         names = self.classes.tolist()
         odd = [name for name in names if not isinstance(name, bool | int | float | str)]
         if odd:
@@ -65,38 +65,45 @@ class NetworkModel:
         for k, (level, W) in enumerate(zip(network.levels, self.weights, strict=True)):
             arrays[f"weights-{k}"] = np.packbits(W)
             arrays[f"pool-{k}"] = level.window
-        return archive.write(path, header, arrays, overwrite)
+        return archive.Contents(header, arrays)
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write the model; the file appears whole or not at all."""
+        return archive.write(path, self.contents(), overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> NetworkModel:
         """Read a model that `save` wrote."""
         with archive.Reader(path, FORMAT, VERSION) as file:
-            header = file.header
-            p01, p10 = (float(p) for p in header["noise"])
-            height, width = (int(k) for k in header["image_size"])
-            channels, below = int(header["channels"]), (height, width)
-            levels, weights = [], []
-            for k, about in enumerate(header["levels"]):
-                level = _level(about, channels, below, file.array(f"pool-{k}"))
-                levels.append(level)
-                weights.append(file.bits(f"weights-{k}", level.weight_shape))
-                channels, below = level.features.n_features, level.features.placement_size
-            if not levels:
-                raise ValueError("it has no layers")
-            classes = ClassLayer(tuple(int(k) for k in header["categories"]), header["p_on"])
-            names = _names(header["classes"])
-            if classes.n_templates != channels or names.shape != (classes.n_classes,):
-                raise ValueError("its classes are incomplete")
-            if set(classes.categories) != set(range(classes.n_classes)):
-                raise ValueError("it has classes without templates")
-            p_on = [] if classes.p_on is None else [classes.p_on]
-            if not all(0 < p < 1 for p in (p01, p10, *p_on)):
-                raise ValueError("its probabilities are none")
-            settings = {
-                key: header["settings"][key] for key in SETTINGS if key in header["settings"]
-            }
-            network = Network(tuple(levels), classes, Noise(p01, p10))
-            return cls(network, weights, names, settings)
+            return cls.read(file)
+
+    @classmethod
+    def read(cls, file: archive.Section) -> NetworkModel:
+        """The model of a file."""
+        header = file.header
+        p01, p10 = (float(p) for p in header["noise"])
+        height, width = (int(k) for k in header["image_size"])
+        channels, below = int(header["channels"]), (height, width)
+        levels, weights = [], []
+        for k, about in enumerate(header["levels"]):
+            level = _level(about, channels, below, file.array(f"pool-{k}"))
+            levels.append(level)
+            weights.append(file.bits(f"weights-{k}", level.weight_shape))
+            channels, below = level.features.n_features, level.features.placement_size
+        if not levels:
+            raise ValueError("it has no layers")
+        classes = ClassLayer(tuple(int(k) for k in header["categories"]), header["p_on"])
+        names = _names(header["classes"])
+        if classes.n_templates != channels or names.shape != (classes.n_classes,):
+            raise ValueError("its classes are incomplete")
+        if set(classes.categories) != set(range(classes.n_classes)):
+            raise ValueError("it has classes without templates")
+        p_on = [] if classes.p_on is None else [classes.p_on]
+        if not all(0 < p < 1 for p in (p01, p10, *p_on)):
+            raise ValueError("its probabilities are none")
+        settings = {key: header["settings"][key] for key in SETTINGS if key in header["settings"]}
+        network = Network(tuple(levels), classes, Noise(p01, p10))
+        return cls(network, weights, names, settings)
 
 
 def _names(names: list[Any]) -> NDArray[Any]:

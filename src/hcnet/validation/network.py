@@ -19,7 +19,6 @@ from hcnet.validation.parameters import (
     check_count,
     check_damping,
     check_pair,
-    is_count,
     is_number,
 )
 
@@ -106,13 +105,6 @@ def _fit(layer: CheckedLayer, name: str, below: tuple[int, int]) -> tuple[int, i
             f"choose smaller features, smaller pools, pool_border='same', or larger images."
         )
     return FeatureLayer(1, 1, size, grid, "valid").placement_size
-
-
-def check_needed(name: str, value: int) -> int:
-    """A whole number of at least 1."""
-    if not is_count(value):
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-    return int(value)
 
 
 def check_noise(p01: float, p10: float) -> Noise:

@@ -91,6 +91,20 @@ def check_count(name: str, value: int | None, least: int, or_else: str) -> int |
     return int(value)
 
 
+def check_needed(name: str, value: int) -> int:
+    """A whole number of at least 1."""
+    if not is_count(value):
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    return int(value)
+
+
+def check_share(name: str, value: float) -> float:
+    """A number from 0 to 1."""
+    if not is_number(value) or not 0 <= value <= 1:
+        raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}.")
+    return float(value)
+
+
 def check_positive(name: str, value: float | None) -> float | None:
     """A positive number, or None."""
     if value is None:

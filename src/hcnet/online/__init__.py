@@ -1,0 +1,1 @@
+"""Online learning: minibatch after minibatch, in memory that does not grow."""

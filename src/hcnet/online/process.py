@@ -1,0 +1,79 @@
+"""A stream as a process for the driver: one minibatch per step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
+
+from hcnet.engine.driver import Limits, Measurement, Outcome, Status, run
+from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.progress import Progress
+
+# Minibatches whose records are kept.
+HISTORY = 1000
+
+Batch = TypeVar("Batch")
+BatchIn = TypeVar("BatchIn", contravariant=True)
+
+
+class Stream(Protocol[BatchIn]):
+    """What carries on from minibatch to minibatch."""
+
+    def learn(self, batch: BatchIn) -> Measurement:
+        """Learn from a minibatch."""
+        ...
+
+    def memory(self, batch: BatchIn) -> int:
+        """Bytes that a minibatch takes at its peak."""
+        ...
+
+
+class _Minibatches(Generic[Batch]):
+    """Feeds a stream, looking one minibatch ahead to know when it ends."""
+
+    def __init__(
+        self, stream: Stream[Batch], batches: Iterator[Batch], max_memory: int | None
+    ) -> None:
+        self._stream, self._batches, self._max_memory = stream, batches, max_memory
+        self._next = next(batches, None)
+        self._last = Measurement(-math.inf)
+
+    def step(self) -> bool:
+        assert self._next is not None
+        needed = self._stream.memory(self._next)
+        if self._max_memory is not None and needed > self._max_memory:
+            raise NotEnoughMemoryError(
+                f"A minibatch would take {needed / 2**20:,.0f} MiB, and max_memory allows "
+                f"{self._max_memory / 2**20:,.0f} MiB: lower batch_size, or raise max_memory."
+            )
+        self._last = self._stream.learn(self._next)
+        self._next = next(self._batches, None)
+        return self._next is not None
+
+    def measure(self) -> Measurement:
+        return self._last
+
+    def state(self) -> None:
+        """A stream has no best state: it is where it is."""
+
+
+def feed(
+    stream: Stream[Batch],
+    batches: Iterator[Batch],
+    progress: Progress,
+    *,
+    total: int | None = None,
+    max_seconds: float | None = None,
+    max_memory: int | None = None,
+) -> Outcome[None]:
+    """Learn from all minibatches, of which there is one at least; `total`: how many, if known."""
+    process = _Minibatches(stream, batches, max_memory)
+    progress.stage("Minibatches", total)
+    # Beliefs that hardly move are no reason to leave the rest of a stream unread.
+    limits = Limits(max_seconds=max_seconds, tolerance=0.0, history=HISTORY)
+    outcome = run(process, limits, lambda k, measurement, seconds: progress.step(measurement))
+    if outcome.status is Status.FINISHED:
+        return replace(outcome, status=Status.END_OF_STREAM)
+    return outcome

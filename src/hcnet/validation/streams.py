@@ -1,0 +1,63 @@
+"""Checks on streams of images, item by item."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hcnet.images import Images
+from hcnet.validation.images import check_images
+
+
+def stream_items(source: Any) -> Iterator[Any]:
+    """The items of a stream: of an array its images, otherwise what iteration gives."""
+    if isinstance(source, str | os.PathLike):
+        raise TypeError(
+            f"The source of a stream must be an array or yield images, got the path {source!r}; "
+            f"pass hcnet.datasets.image_files(path) for a folder of image files, or "
+            f"np.load(path, mmap_mode='r') for a .npy file."
+        )
+    if isinstance(source, np.ndarray):
+        if source.ndim == 2:
+            return iter([source])
+        return (source[k : k + 1] for k in range(len(source)))
+    if not isinstance(source, Iterable):
+        raise TypeError(
+            f"The source of a stream must be an array or yield images, got "
+            f"{type(source).__name__}; pass for example a list of arrays, or a generator."
+        )
+    return iter(source)
+
+
+def check_item(item: ArrayLike, number: int, channels: int | None) -> Images:
+    """The images of one item of a stream: one (height, width) or several, as `check_images`.
+
+    NaN is missing.  `channels` are those of the items before.
+    """
+    try:
+        missing = None
+        array = np.asarray(item)
+        if array.dtype.kind == "f":
+            missing = np.isnan(array)
+        images = check_images(array, missing).images
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"Item {number} of the stream: {error}") from None
+    if channels is not None and images.n_channels != channels:
+        raise ValueError(
+            f"Item {number} of the stream has {images.n_channels} channels, those before it have "
+            f"{channels}; pass images with {channels}."
+        )
+    return images
+
+
+def check_stream(source: Any) -> Iterator[Images]:
+    """All items of a stream, checked as they come; images may differ in size."""
+    channels = None
+    for number, item in enumerate(stream_items(source)):
+        images = check_item(item, number, channels)
+        channels = images.n_channels
+        yield images

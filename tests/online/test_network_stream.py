@@ -1,0 +1,175 @@
+"""A network learned from a stream."""
+
+import numpy as np
+import pytest
+
+from hcnet import HCN, Layer
+from hcnet.datasets import shapes
+
+SMALL = [Layer(3, size=4, pool=2), Layer(pool=2)]
+QUICK = {"max_iter": 6, "batch_size": 4, "random_state": 0}
+
+
+def few(n=12, seed=0):
+    """Images with a cross or a corner, in turn."""
+    rng = np.random.default_rng(seed)
+    parts = np.array([[[0, 1, 0], [1, 1, 1], [0, 1, 0]], [[1, 1, 1], [1, 0, 0], [1, 0, 0]]], bool)
+    images = np.zeros((n, 8, 8), bool)
+    for k, image in enumerate(images):
+        r, c = rng.integers(2, 4, 2)
+        image[r : r + 3, c : c + 3] = parts[k % 2]
+    return images
+
+
+def state(model):
+    """All numbers that a stream carries."""
+    stream = model._stream
+    return [
+        *stream.beliefs.initial,
+        *stream.beliefs.now,
+        *(W for voter in stream.voters for W in voter),
+        np.array([stream.n_images, stream.n_batches]),
+        *model.weights_,
+    ]
+
+
+def assert_same(one, other):
+    for x, y in zip(state(one), state(other), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.timeout(300)
+def test_patterns_are_clustered_from_a_stream():
+    data = shapes(n_images=600, feature_size=19, random_state=1)
+    model = HCN([Layer(4, size=19), Layer()], n_classes=4, random_state=1)
+    model.fit_stream(data.images)
+    assert model.n_images_seen_ == 600
+    assert model.n_iter_ == 12
+    fresh = shapes(n_images=200, feature_size=19, random_state=2)
+    found = model.predict(fresh.images)
+    table = np.zeros((4, 4), int)
+    np.add.at(table, (found, fresh.templates), 1)
+    assert table.max(axis=0).sum() >= 198
+    assert len(set(table.argmax(axis=0))) == 4
+
+
+@pytest.mark.timeout(300)
+def test_classes_are_learned_from_a_stream_of_pairs():
+    data = shapes(n_images=600, feature_size=19, random_state=1)
+    names = np.array(["even", "odd"])[data.labels]
+    pairs = ((data.images[k : k + 30], names[k : k + 30]) for k in range(0, 600, 30))
+    model = HCN([Layer(4, size=19), Layer()], templates_per_class=2, random_state=1)
+    model.fit_stream(pairs, classes=["odd", "even"])
+    assert model.classes_.tolist() == ["even", "odd"]
+    fresh = shapes(n_images=200, feature_size=19, random_state=2)
+    right = np.array(["even", "odd"])[fresh.labels]
+    assert np.mean(model.predict(fresh.images) == right) > 0.98
+
+
+def test_all_ways_of_feeding_a_stream_learn_the_same():
+    X, y = few(), np.arange(12) % 2
+    wanted = HCN(SMALL, **QUICK).fit_stream([(X, y)])
+    pieces = [(X[:5], y[:5]), (X[5:], y[5:])]
+    assert_same(HCN(SMALL, **QUICK).fit_stream(iter(pieces)), wanted)
+    step = HCN(SMALL, **QUICK)
+    for k in range(0, 12, 4):
+        step.partial_fit(X[k : k + 4], y[k : k + 4])
+    assert_same(step, wanted)
+    plain = HCN(SMALL, 2, **QUICK).fit_stream(X)
+    assert_same(HCN(SMALL, 2, **QUICK).partial_fit(X), plain)
+    unlabelled = [(X, np.full(12, -1))]
+    assert_same(HCN(SMALL, 2, **QUICK).fit_stream(unlabelled), plain)
+
+
+def test_labels_rule_out_templates():
+    X, y = few(), np.arange(12) % 2
+    labelled = HCN(SMALL, **QUICK).partial_fit(X, y)
+    other = HCN(SMALL, **QUICK).partial_fit(X, np.roll(y, 1))
+    beliefs = [model._stream.beliefs.now[1] for model in (labelled, other)]
+    assert not np.array_equal(*beliefs)
+
+
+def test_fit_with_a_batch_size_goes_through_the_images_again_and_again():
+    X, y = few(), np.arange(12) % 2
+    model = HCN(SMALL, epochs=3, **QUICK).fit(X, y)
+    assert model.n_images_seen_ == 36
+    assert model.n_iter_ == 9
+    assert len(model.history_) == 9
+    assert not hasattr(model, "templates_")
+    assert model.predict(X).shape == (12,)
+    model.set_params(batch_size=None).fit(X, y)
+    assert model._stream is None
+    assert not hasattr(model, "n_images_seen_")
+
+
+@pytest.mark.parametrize("options", [{}, {"vote": False, "schedule": "per-image"}])
+def test_a_saved_stream_goes_on_as_if_nothing_had_happened(tmp_path, options):
+    X, y = few(24), np.array(["a", "b"])[np.arange(24) % 2]
+    whole, first = (HCN(SMALL, **QUICK, **options).partial_fit(X[:12], y[:12]) for _ in range(2))
+    second = HCN.load(first.save(tmp_path / "stream.hcn"))
+    assert_same(second, first)
+    assert second.n_images_seen_ == 12
+    for model in (whole, second):
+        model.partial_fit(X[12:], y[12:])
+    assert_same(second, whole)
+
+
+def test_weights_are_those_of_most_minibatches():
+    model = HCN(SMALL, 2, **QUICK)
+    for seed in range(5):
+        model.partial_fit(few(seed=seed))
+    voters = model._stream.voters
+    assert len(voters) == 15
+    for k, W in enumerate(model.weights_):
+        np.testing.assert_array_equal(W, np.mean([voter[k] for voter in voters], axis=0) > 0.5)
+    model.partial_fit(few(4, seed=9))
+    assert len(model._stream.voters) == 15
+
+
+def test_memory_of_a_stream_is_that_of_a_minibatch():
+    model = HCN(SMALL, 2, **QUICK).fit_stream(few())
+    needed = model._stream.memory(next(iter_batches(model)))
+    model.set_params(max_memory=needed).fit_stream(few())
+    with pytest.raises(MemoryError, match="lower batch_size"):
+        model.set_params(max_memory=needed - 1).fit_stream(few())
+
+
+def iter_batches(model):
+    from hcnet.hierarchy.explaining import all_allowed
+    from hcnet.images import Images
+    from hcnet.online.minibatches import LabelledImages
+
+    X = few(4)[:, None]
+    allowed = all_allowed(model._model.network, 4)
+    yield LabelledImages(Images(X, np.ones_like(X)), allowed)
+
+
+def test_what_was_learned_before_a_bad_item_is_kept():
+    model = HCN(SMALL, 2, **QUICK)
+    with pytest.raises(ValueError, match="Item 1 of the stream"):
+        model.fit_stream([few(8), np.full((8, 8), 3)])
+    assert model.n_images_seen_ == 8
+    model.predict(few())
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([], "holds no image"),
+        ([few(2), np.zeros((2, 9, 9))], "the stream so far had 1 of 8×8"),
+        ([(few(2), [0, 1]), (few(2), [0, 7])], "7 is not a class"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_explained(source, message):
+    with pytest.raises(ValueError, match=message):
+        HCN(SMALL, 2, **QUICK).fit_stream(source)
+
+
+def test_classes_may_come_later():
+    X = few(8)
+    model = HCN(SMALL, **QUICK)
+    model.partial_fit(X, np.zeros(8, int), classes=[0, 1, 2])
+    model.partial_fit(X, np.ones(8, int))
+    assert model.classes_.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="3 is not a class"):
+        model.partial_fit(X, np.full(8, 3))

@@ -244,6 +244,9 @@ class Rows(FeatureLearner):
     def fit(self, X, y=None, mask=None):
         return super().fit(self.images(X), y, mask)
 
+    def partial_fit(self, X, y=None, mask=None):
+        return super().partial_fit(self.images(X), y, mask)
+
     def fit_transform(self, X, y=None, mask=None):
         return self.fit(X).transform(X)
 

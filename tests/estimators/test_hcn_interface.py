@@ -504,6 +504,9 @@ class Rows(HCN):
     def fit(self, X, y=None, mask=None):
         return super().fit(self.images(X), y, mask)
 
+    def partial_fit(self, X, y=None, mask=None, classes=None):
+        return super().partial_fit(self.images(X), y, mask, classes)
+
     def _check(self, X, mask):
         return super()._check(self.images(X), mask)
 
@@ -530,6 +533,7 @@ WITHOUT_BINARY_DATA = {
             "check_estimators_dtypes",
             "check_estimators_fit_returns_self",
             "check_estimators_overwrite_params",
+            "check_estimators_partial_fit_n_features",
             "check_estimators_pickle",
             "check_f_contiguous_array_estimator",
             "check_fit2d_1feature",

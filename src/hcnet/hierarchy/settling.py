@@ -83,12 +83,8 @@ def _freedom(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any) -
     for r, c in np.argwhere(choice != OFF):
         member = choice[r, c]
         _leave(window, r, c, choice, taken)
-        own = _gain(below, log_prior, window, r, c, member, taken)
-        others = 0.0
-        for m in range(window[0] * window[1]):
-            if m != member:
-                others += np.exp(_gain(below, log_prior, window, r, c, m, taken) - own)
-        total += np.log1p(others)
+        total += _open_gain(below, log_prior, window, r, c, taken)
+        total -= _gain(below, log_prior, window, r, c, member, taken)
         y, x = _position(window, r, c, member)
         taken[y, x] += 1
     return total
@@ -142,6 +138,19 @@ def _gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, m: Any, taken
         return -np.inf
     value = np.float64(log_prior[r, c, m])
     return value + below[y, x] if taken[y, x] == 0 else value
+
+
+@_kernel
+def _open_gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, taken: Any) -> Any:
+    """What an element gains if all positions are left open to it: the log of a sum over them."""
+    best, rest = -np.inf, 0.0
+    for m in range(window[0] * window[1]):
+        value = _gain(below, log_prior, window, r, c, m, taken)
+        if value > best:
+            rest, best = rest * np.exp(best - value) + 1.0, value
+        elif value > -np.inf:
+            rest += np.exp(value - best)
+    return best + np.log(rest)
 
 
 @_kernel

@@ -195,8 +195,7 @@ def all_elements(
 
 def _shuffled(which: BoolArray, rng: np.random.Generator) -> NDArray[np.int32]:
     pixels = np.argwhere(which).astype(np.int32)
-    rng.shuffle(pixels)
-    return pixels
+    return pixels[rng.permutation(len(pixels))]  # shuffling rows in place takes 20 times as long
 
 
 def start_messages(

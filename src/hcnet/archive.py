@@ -21,7 +21,9 @@ _DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
+    IndexError,
     KeyError,
+    MemoryError,  # of an array that says it is larger than any memory
     NotImplementedError,  # zipfile's word for a compression that it does not know
     OverflowError,
     RuntimeError,

@@ -157,7 +157,7 @@ def test_what_was_learned_before_a_bad_item_is_kept():
     [
         ([], "holds no image"),
         ([few(2), np.zeros((2, 9, 9))], "the stream so far had 1 of 8×8"),
-        ([(few(2), [0, 1]), (few(2), [0, 7])], "7 is not a class"),
+        ([(few(2), [0, 1]), (few(2), [0, 7])], "Item 1 of the stream: 7 is not a class"),
     ],
 )
 def test_a_source_that_cannot_be_read_is_explained(source, message):
@@ -173,3 +173,53 @@ def test_classes_may_come_later():
     assert model.classes_.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="3 is not a class"):
         model.partial_fit(X, np.full(8, 3))
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ([], "list of all labels"),
+        ("ab", "list of all labels"),
+        ([[0, 1]], "list of all labels"),
+        ([-1, 0, 1], "must not hold -1"),
+        (["a", None], "must not hold -1"),
+        ([0, 1, 2], "n_classes is 2"),
+    ],
+)
+def test_classes_are_checked(classes, message):
+    with pytest.raises(ValueError, match=message):
+        HCN(SMALL, 2, **QUICK).partial_fit(few(), classes=classes)
+
+
+def test_a_call_that_fails_leaves_everything_as_it_was():
+    X, y = few(), np.arange(12) % 2
+    model = HCN(SMALL, **QUICK)
+    with pytest.raises(ValueError, match="7 is not a class"):
+        model.partial_fit(X, np.where(y == 1, 7, 0), classes=[0, 1])
+    assert model._stream is None
+    model.partial_fit(X, np.where(y == 1, 7, 0), classes=[0, 7])
+    before = dict(vars(model))
+    with pytest.raises(MemoryError):
+        model.set_params(max_memory=1).partial_fit(X, y * 7)
+    with pytest.raises(TypeError):
+        model.fit_stream(3)
+    model.set_params(max_memory=None)
+    assert vars(model) == before
+    with pytest.raises(ValueError, match="began with the classes"):
+        model.partial_fit(X, y * 7, classes=[0, 1])
+    with pytest.raises(ValueError, match="cannot change within a stream"):
+        model.set_params(p01=0.01).partial_fit(X, y * 7)
+
+
+def test_a_label_beside_each_image():
+    X, y = few(), np.arange(12) % 2
+    pairs = [(image, int(label)) for image, label in zip(X, y, strict=True)]
+    one_by_one = HCN(SMALL, **QUICK).fit_stream(pairs, classes=[0, 1])
+    assert_same(one_by_one, HCN(SMALL, **QUICK).fit_stream([(X, y)]))
+
+
+def test_loading_leaves_parameters_as_they_were(tmp_path):
+    model = HCN(SMALL, 2, random_state=0, max_iter=None, forgetting=0.5).partial_fit(few(4))
+    loaded = HCN.load(model.save(tmp_path / "stream.hcn"))
+    for name in ("batch_size", "max_iter", "forgetting", "vote", "schedule"):
+        assert getattr(loaded, name) == getattr(model, name)

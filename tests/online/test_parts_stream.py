@@ -1,5 +1,8 @@
 """Learning from a stream: the paper's online algorithm, and the parts that it finds."""
 
+import json
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ from hcnet.messages import observed_pixels, start_messages
 from hcnet.metrics import matched_iou
 from hcnet.online.forgetting import Beliefs
 from hcnet.online.minibatches import join, regroup, split
+from hcnet.online.parts import PartsStream
 
 SMALL = {"n_features": 4, "feature_size": 5, "random_state": 0}
 
@@ -213,6 +217,8 @@ def test_only_the_last_images_are_kept():
         learner.partial_fit(few(10, (50, 60), seed))
     recent = learner._stream.recent
     assert sum(image.pixels.size for image in recent) == 30_000
+    tall = FeatureLearner(**SMALL).partial_fit(few(1, (5, 900))).partial_fit(few(1, (900, 5)))
+    assert len(tall._stream.recent) == 1  # side by side they would be 900×900
     np.testing.assert_array_equal(recent[-1].pixels[0, 0], few(10, (50, 60), 3)[-1])
     assert len(FeatureLearner(**SMALL).partial_fit(few(2, (300, 300)))._stream.recent) == 1
 
@@ -266,11 +272,108 @@ def test_a_damaged_stream_is_refused(tmp_path):
         FeatureLearner.load(path)
 
 
-def test_a_generator_that_cannot_be_saved_is_named(tmp_path):
-    learner = FeatureLearner(4, 5, random_state=np.random.Generator(np.random.MT19937(0)))
+def test_streams_of_other_generators_can_be_saved(tmp_path):
+    rng = np.random.Generator(np.random.MT19937(0))
+    learner = FeatureLearner(4, 5, random_state=rng).partial_fit(few())
+    assert_same(FeatureLearner.load(learner.save(tmp_path / "stream.hcn")), learner)
+
+
+def test_loading_leaves_parameters_as_they_were(tmp_path):
+    learner = FeatureLearner(**SMALL, forgetting=0.8, p_W=0.3).partial_fit(few())
+    loaded = FeatureLearner.load(learner.save(tmp_path / "stream.hcn"))
+    for name in ("batch_size", "forgetting", "p_W", "p_S", "algorithm", "damping", "n_features"):
+        assert getattr(loaded, name) == getattr(learner, name)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"recent": [[3]]},
+        {"recent": []},
+        {"recent": [[0, 5]]},
+        {"n_features": 0},
+        {"n_images": -1},
+        {"border": "round"},
+        {"damping": 7},
+        {"positions": float("inf")},
+        {"open_priors": {"p_S": 2.0, "p_W": None, "p01": None, "p10": None}},
+        {"generator": {"bit_generator": "other"}},
+        {"engine": "steam"},
+        "not a stream",
+    ],
+)
+def test_hostile_streams_end_in_a_sentence(tmp_path, damage):
+    learner = FeatureLearner(**SMALL).partial_fit(few())
+    path = learner.save(tmp_path / "stream.hcn")
+    with zipfile.ZipFile(path) as archive:
+        kept = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(kept["header.json"])
+    header["stream"] = header["stream"] | damage if isinstance(damage, dict) else damage
+    kept["header.json"] = json.dumps(header)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, value in kept.items():
+            archive.writestr(name, value)
+    with pytest.raises(ValueError, match="not a model file of hcnet, or is damaged"):
+        FeatureLearner.load(path)
+
+
+def test_a_call_that_fails_leaves_everything_as_it_was():
+    learner = FeatureLearner(**SMALL).fit(few(10))
+    before = dict(vars(learner))
+    for source in ("pages/", [], [np.full((9, 9), 7)]):
+        with pytest.raises((TypeError, ValueError)):
+            learner.fit_stream(source)
+    with pytest.raises(MemoryError):
+        learner.set_params(max_memory=1).partial_fit(few())
+    learner.set_params(max_memory=None)
+    assert vars(learner) == before
     learner.partial_fit(few())
-    with pytest.raises(ValueError, match="default_rng"):
-        learner.save(tmp_path / "stream.hcn")
+    assert not hasattr(learner, "placements_")
+    assert not hasattr(learner, "compression_ratio_")
+    stream = learner._stream
+    with pytest.raises(TypeError):
+        learner.fit_stream(3)
+    assert learner._stream is stream
+
+
+def test_what_was_learned_before_a_bad_item_is_kept():
+    learner = FeatureLearner(**SMALL, batch_size=2)
+    with pytest.raises(ValueError, match="Item 1 of the stream"):
+        learner.fit_stream([few(4), np.full((9, 9), 7)])
+    assert learner.n_images_seen_ == 4
+    assert "error" in learner.status_
+    learner.partial_fit(few(2))
+    assert learner.n_images_seen_ == 6
+
+
+def test_history_counts_on():
+    learner = FeatureLearner(**SMALL, batch_size=2)
+    learner.partial_fit(few(6)).partial_fit(few(4))
+    assert [record.iteration for record in learner.history_] == [1, 2, 3, 4, 5]
+    assert (np.diff([record.seconds for record in learner.history_]) >= 0).all()
+
+
+def test_parameters_may_change_on_the_way_unless_the_parts_depend_on_them():
+    learner = FeatureLearner(**SMALL).partial_fit(few())
+    learner.set_params(forgetting=0.5, schedule="per-image", damping=0.5).partial_fit(few())
+    assert learner._stream.beliefs.forgetting == 0.5
+    assert learner._stream.options.schedule.name == "per-image"
+    with pytest.raises(ValueError, match="cannot change within a stream"):
+        learner.set_params(feature_size=3).partial_fit(few())
+
+
+def test_time_that_is_up_leaves_no_time_for_refining(monkeypatch):
+    learner = FeatureLearner(**SMALL, max_seconds=1e-6)
+    monkeypatch.setattr(PartsStream, "refined", None)  # must not be called
+    learner.fit_stream(few(40))
+    assert learner.n_iter_ == 1
+    assert "time limit" in learner.status_
+
+
+def test_a_start_that_can_learn_nothing_says_so():
+    learner = FeatureLearner(**SMALL, p_W=1e-4, p01=0.1, p10=0.1)
+    with pytest.warns(UserWarning, match="Nothing can be learned"):
+        learner.partial_fit(few())
 
 
 # Wrong input.
@@ -281,6 +384,8 @@ def test_a_generator_that_cannot_be_saved_is_named(tmp_path):
     [
         ("pages/", "image_files"),
         (3, "got int"),
+        (np.array(1), "got ndarray"),
+        ([few(2), [[1, 0], [1]]], "Item 1 of the stream: X must be one array"),
         ([], "holds no image"),
         ([few(2), np.full((9, 9), 7)], "Item 1 of the stream: X must hold only 0 and 1"),
         ([few(2), np.zeros((2, 3, 9, 9))], "Item 1 of the stream has 3 channels"),
@@ -356,6 +461,15 @@ def test_files_that_are_no_binary_images_are_named(tmp_path):
         image_files(tmp_path)
     Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(tmp_path / "grey.png")
     with pytest.raises(ValueError, match=r"grey.png holds 64 shades"):
+        list(image_files(tmp_path))
+    deep = np.array([[0, 1000], [40000, 0]], np.uint16)
+    Image.fromarray(deep).save(tmp_path / "deep.png")
+    with pytest.raises(ValueError, match=r"deep.png holds 3 shades"):
+        list(image_files(tmp_path))
+    (tmp_path / "deep.png").unlink()
+    (tmp_path / "grey.png").unlink()
+    Image.fromarray(np.zeros((4, 4, 4), np.uint8)).save(tmp_path / "clear.png")
+    with pytest.raises(ValueError, match=r"clear.png is transparent"):
         list(image_files(tmp_path))
     (tmp_path / "a.png").write_bytes(b"not a png")
     with pytest.raises(ValueError, match=r"a.png cannot be read"):

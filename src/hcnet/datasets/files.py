@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,25 +45,35 @@ def image_files(
 
 
 def _pages(path: Path, dark: bool) -> Iterator[NDArray[np.bool_]]:
+    damage = (UnidentifiedImageError, Image.DecompressionBombError, OSError, EOFError, SyntaxError)
     try:
         with Image.open(path) as file:
             for number in range(getattr(file, "n_frames", 1)):
                 file.seek(number)
-                shades = np.asarray(file.convert("L"))
-                yield _binary(path, shades) ^ dark
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
+                yield _bright(path, _shades(path, file)) ^ dark
+    except damage as error:
         raise ValueError(
             f"{path} cannot be read as an image ({error}); repair it or take it out of the folder."
         ) from error
 
 
-def _binary(path: Path, shades: NDArray[np.uint8]) -> NDArray[np.bool_]:
+def _shades(path: Path, file: Image.Image) -> NDArray[Any]:
+    if file.mode in ("I", "F") or file.mode.startswith("I;16"):
+        return np.asarray(file)  # as it is: to 8 bits Pillow would cut it off
+    if file.has_transparency_data:
+        raise ValueError(
+            f"{path} is transparent in places, so that it is not clear which pixels are bright; "
+            f"lay it on a background first."
+        )
+    return np.asarray(file.convert("L"))
+
+
+def _bright(path: Path, shades: NDArray[Any]) -> NDArray[np.bool_]:
     found = np.unique(shades)
     if len(found) > 2:
-        middle = (int(found[0]) + int(found[-1])) // 2
         raise ValueError(
             f"{path} holds {len(found)} shades of grey, but images must have two; binarise it "
-            f"first, for example np.asarray(image) > {middle}."
+            f"first, for example np.asarray(image) > {(float(found[0]) + float(found[-1])) / 2:g}."
         )
-    # Without another shade beside it, bright is what is brighter than the middle.
-    return np.asarray(shades > (found[0] if len(found) == 2 else 127))
+    # Without another shade beside it, white is bright and all else is not.
+    return np.asarray(shades > found[0]) if len(found) == 2 else np.asarray(shades >= 255)

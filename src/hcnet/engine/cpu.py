@@ -17,14 +17,12 @@ from hcnet.engine.cpu_pools import CPUPools
 from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
-from hcnet.messages import Messages
+from hcnet.messages import MOST_AT_ONCE, Messages
 
 _and_down, _and_up, _or_up = compiled.and_down, compiled.and_up, compiled.or_up
 _tree_down = compiled.tree_down
 _or_cap, _or_share, _or_answers = compiled.or_cap, compiled.or_share, compiled.or_answers
 
-# Trees of a simultaneous batch whose changes are held back at a time.
-_CHUNK = 256
 # Numbers between arrays that no vector instruction reaches across.
 _APART = 256
 # Shares of the beliefs that threads add up: more than threads, so that no thread waits long.
@@ -445,11 +443,11 @@ def _trees_to_R(
     """Messages down from every tree (`tree_down`)."""
     rows, run, row = np.uint64(shape[3]), np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
     n = rows * run
-    chunks = (trees.shape[0] + _CHUNK - 1) // _CHUNK
+    chunks = (trees.shape[0] + MOST_AT_ONCE - 1) // MOST_AT_ONCE
     for chunk in nb.prange(chunks):
         s = np.empty(n, np.float32)
         w = np.empty(n, np.float32)
-        for k in range(chunk * _CHUNK, min((chunk + 1) * _CHUNK, trees.shape[0])):
+        for k in range(chunk * MOST_AT_ONCE, min((chunk + 1) * MOST_AT_ONCE, trees.shape[0])):
             tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
             at, own_at = _field_at(tree, shape), np.uint64(k) * n
             for i in range(rows):
@@ -524,12 +522,12 @@ class CPUEngine(CPUPools):
 
     def _simultaneous(self, m: Messages, order: NDArray[np.int64], damping: np.float32) -> None:
         beliefs = seen = _flat(m.field, m.kernel)
-        if len(order) > _CHUNK:  # later chunks must not see what earlier ones changed
+        if len(order) > MOST_AT_ONCE:  # later chunks must not see what earlier ones changed
             seen = _flat(m.field.copy(), m.kernel.copy())
-        changes = np.empty((2, min(_CHUNK, len(order)), m.layout.leaves), np.float32)
-        shape, own = self._shape(m), _own(m, _CHUNK)
-        for start in range(0, len(order), _CHUNK):
-            chunk = order[start : start + _CHUNK]
+        changes = np.empty((2, min(MOST_AT_ONCE, len(order)), m.layout.leaves), np.float32)
+        shape, own = self._shape(m), _own(m, MOST_AT_ONCE)
+        for start in range(0, len(order), MOST_AT_ONCE):
+            chunk = order[start : start + MOST_AT_ONCE]
             _run_simultaneous(chunk, m.trees, m.evidence, shape, *seen, *own, damping, *changes)
             _add_changes(chunk, m.trees, shape, *beliefs, *_flat(*changes))
 

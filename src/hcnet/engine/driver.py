@@ -22,6 +22,7 @@ class Status(enum.Enum):
     CONVERGED = "Converged: a further sweep would change nothing."
     FINISHED = "Finished: no move improves the solution any more."
     END_OF_STREAM = "Finished: the stream has ended."
+    BROKEN_OFF = "Stopped by an error; what was learned before it is kept."
     STALLED = "Stopped: the joint log-probability has not improved for a while."
     ITERATION_LIMIT = "Stopped at the iteration limit; raise max_iter to go on."
     TIME_LIMIT = "Stopped at the time limit; raise max_seconds to go on."

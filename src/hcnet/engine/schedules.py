@@ -51,6 +51,10 @@ class Schedule:
     block_size: int = BLOCK_SIZE
     shuffle: bool = True  # otherwise trees come in the order in which they are stored
 
+    def lanes(self, n_images: int) -> int:
+        """Most lanes of a batch that have beliefs of W of their own."""
+        return n_images if self.name == "per-image" else 1
+
     def batches(self, owners: NDArray[np.int32], rng: np.random.Generator) -> Iterator[Batch]:
         """Batches of one sweep; ``owners[k]`` is the image of tree k."""
         order = _shuffled_runs(len(owners), rng) if self.shuffle else np.arange(len(owners))

@@ -67,8 +67,10 @@ class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
         joint log-probability.
     n_init : int or None, default=None
         Number of starts; the best by joint log-probability is kept.  None: more for small data.
+        A stream has one.
     max_iter : int or None, default=None
-        Sweeps of message passing per start; 0 refines from an empty start, without messages.
+        Sweeps of message passing per start; 0 refines from an empty start, without messages.  In a
+        stream every image is visited once.
     max_seconds : float or None, default=None
         Stop after about this time with the best solution so far.
     max_memory : int or None, default=None
@@ -106,7 +108,7 @@ class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
     log_joint_ : float
         Joint log-probability of images, placements and features.
     n_iter_ : int
-        Sweeps and moves of the best start.
+        Sweeps and moves of the best start; minibatches of a stream.
     history_ : list of Record
         Seconds, joint log-probability and changes after each of them.
     status_ : str
@@ -256,7 +258,7 @@ class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
         contents = self._model.contents()
         if self._stream is not None:
             contents = contents.with_part("stream", self._stream.contents())
-            contents.header["stream"]["batch_size"] = self._minibatch_size()
+            contents.header["stream"]["batch_size"] = self.batch_size
             contents.header["stream"]["algorithm"] = self.algorithm
         return archive.write(path, contents, overwrite)
 

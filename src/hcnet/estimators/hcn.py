@@ -101,7 +101,8 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         Number of starts.  Half-way through, only the best by joint log-probability goes on.
     vote : bool, default=True
         Whether every weight is set as it was in most of the 15 passes with the highest joint
-        log-probability.  Otherwise the weights of the best of them are kept.
+        log-probability.  Otherwise the weights of the best of them are kept.  In a stream: of the
+        last 15 minibatches, otherwise the last.
     max_iter : int or None, default=None
         Forward and backward passes per start; None: 60.  In a stream, per minibatch; None: 20.
     max_seconds : float or None, default=None
@@ -394,7 +395,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         contents = replace(self._model, settings=settings).contents()
         if self._stream is not None:
             contents = contents.with_part("stream", self._stream.contents())
-            contents.header["stream"]["batch_size"] = self._minibatch_size()
+            contents.header["stream"]["batch_size"] = self.batch_size
         return archive.write(path, contents, overwrite)
 
     @classmethod
@@ -404,7 +405,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
             model = NetworkModel.read(file)
             stream, how = None, {}
             if "stream" in file.header:
-                stream = NetworkStream.read(file.part("stream"), model.network)
+                stream = NetworkStream.read(file.part("stream"), model.network, model.classes)
                 how = {"batch_size": file.header["stream"]["batch_size"]}
         network, n_classes = model.network, len(model.classes)
         layers = [
@@ -421,7 +422,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         ]
         if stream is not None:
             how |= {
-                "max_iter": stream.passes,
+                "max_iter": stream.options.max_iter,
                 "vote": stream.options.vote,
                 "schedule": stream.options.schedule.name,
                 "engine": stream.options.engine,
@@ -438,7 +439,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         )
         loaded._publish(model)
         if stream is not None:
-            loaded._stream, loaded._stream_classes = stream, model.classes
+            loaded._stream, loaded._stream_structure = stream, loaded._structure()
             loaded.n_images_seen_, loaded.n_iter_ = stream.n_images, stream.n_batches
         return loaded
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hcnet.engine.driver import Record
+from hcnet.engine.driver import Record, Status
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.model import NetworkModel
-from hcnet.hierarchy.network import Network
 from hcnet.images import Images
+from hcnet.online.generators import saveable
 from hcnet.online.minibatches import (
     LabelledImages,
     join_labelled,
@@ -22,10 +24,16 @@ from hcnet.online.minibatches import (
     split_labelled,
 )
 from hcnet.online.network import BATCH_SIZE, NetworkStream
-from hcnet.online.process import HISTORY, feed
+from hcnet.online.process import feed, later
 from hcnet.progress import Bar, Silence
 from hcnet.validation.images import check_images
-from hcnet.validation.network import Labels, check_known_labels, check_labels
+from hcnet.validation.network import (
+    UNLABELLED,
+    Labels,
+    check_known_labels,
+    check_labels,
+    check_stream_classes,
+)
 from hcnet.validation.parameters import (
     check_count,
     check_needed,
@@ -33,7 +41,7 @@ from hcnet.validation.parameters import (
     check_random_state,
     check_share,
 )
-from hcnet.validation.streams import check_item, stream_items
+from hcnet.validation.streams import check_item, in_item, stream_items, stream_length
 
 
 class NetworkStreaming:
@@ -42,7 +50,6 @@ class NetworkStreaming:
     _stream: NetworkStream | None = None
 
     if TYPE_CHECKING:  # of the estimator
-        classes_: Any
         n_images_seen_: int
         n_iter_: int
         history_: list[Record]
@@ -50,7 +57,7 @@ class NetworkStreaming:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def fit_stream(self, source: Iterable[Any], classes: ArrayLike | None = None) -> Self:
+    def fit_stream(self, source: Iterable[Any], *, classes: ArrayLike | None = None) -> Self:
         """Learn from images that come one after the other, in memory that does not grow.
 
         `source` is an array (memory-mapped, too), or yields images, alone or with their labels,
@@ -58,93 +65,99 @@ class NetworkStreaming:
         them those of the first item.  Every image is seen once, in minibatches of `batch_size`,
         with `max_iter` passes (None: 20) over each.
         """
-        self._stream = None
-        items = self._labelled_items(source, classes)
+        items = _pairs(source)
         first = next(items, None)
         if first is None:
             raise ValueError("The stream holds no image; pass at least one.")
-        total = (
-            -(-len(source) // self._minibatch_size()) if isinstance(source, np.ndarray) else None
+        stream = self._start_stream(*first, classes)
+        pairs = itertools.chain([first], items)
+        singles = (
+            one
+            for number, (images, y) in enumerate(pairs)
+            for one in split_labelled(_labelled(stream, images, y, number))
         )
-        singles = (one for item in itertools.chain([first], items) for one in split_labelled(item))
-        return self._learn_stream(singles, total)
+        return self._learn_stream(stream, singles, stream_length(source, self._minibatch_size()))
 
     def partial_fit(
         self,
         X: ArrayLike,
         y: ArrayLike | None = None,
         mask: ArrayLike | None = None,
+        *,
         classes: ArrayLike | None = None,
     ) -> Self:
         """Go on learning with some more images, in minibatches of `batch_size`.
 
-        `classes` are all labels that may come, in the first call; without them those of its y.
+        The first call starts a stream anew, also after `fit`.  `classes` are all labels that may
+        come; without them those of the y of the first call.
         """
         images = check_images(X, mask).images
-        batch = self._labelled(images, y, classes)
-        return self._learn_stream(iter(split_labelled(batch)), None)
+        if self._stream is None:
+            stream = self._start_stream(images, y, classes)
+        else:
+            stream = self._continued(classes)
+        return self._learn_stream(stream, split_labelled(_labelled(stream, images, y)), None)
 
     def _fit_minibatches(self, images: Images, labels: Labels) -> Self:
-        self._stream = None
         epochs, size = check_needed("epochs", self.epochs), self._minibatch_size()
         order = np.random.default_rng(check_random_state(self.random_state).integers(2**32))
-        self._start_stream(images, labels)
-        singles = split_labelled(
-            LabelledImages(images, agreeing(self._streaming_network(), labels.codes))
-        )
+        stream = self._new_stream(images, labels)
+        allowed = agreeing(stream.network, labels.codes)
+        singles = split_labelled(LabelledImages(images, allowed))
         total = -(-len(singles) * epochs // size)
-        return self._learn_stream(shuffled(singles, epochs, order), total)
+        return self._learn_stream(stream, shuffled(singles, epochs, order), total)
 
     def _minibatch_size(self) -> int:
         return check_count("batch_size", self.batch_size, 1, "None for 50") or BATCH_SIZE
 
-    def _labelled_items(self, source: Any, classes: ArrayLike | None) -> Iterator[LabelledImages]:
-        channels = None
-        for number, item in enumerate(stream_items(source)):
-            X, y = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
-            images = check_item(X, number, channels)
-            channels = images.n_channels
-            yield self._labelled(images, y, classes)
-
-    def _labelled(
+    def _start_stream(
         self, images: Images, y: ArrayLike | None, classes: ArrayLike | None
-    ) -> LabelledImages:
-        """Images with what their labels allow; the first ones start the stream."""
-        n = images.n_images
-        if self._stream is None:
-            if classes is None:
-                known = check_labels(y, n, self._n_classes())
-            else:
-                names = np.unique(np.asarray(classes))
-                known = Labels(names, np.full(n, -1))
-            self._start_stream(images, known)
-        network = self._streaming_network()
-        if (images.n_channels, *images.size) != (network.n_channels, *network.image_size):
-            raise ValueError(
-                f"X has {images.n_channels} channels of {images.size[0]}×{images.size[1]} pixels, "
-                f"but the stream so far had {network.n_channels} of {network.image_size[0]}×"
-                f"{network.image_size[1]}; pass such images."
-            )
-        codes = np.full(n, -1) if y is None else check_known_labels(y, n, self._stream_classes)
-        return LabelledImages(images, agreeing(network, codes))
+    ) -> NetworkStream:
+        if classes is None:
+            return self._new_stream(images, check_labels(y, images.n_images, self._n_classes()))
+        names = check_stream_classes(classes, self._n_classes())
+        return self._new_stream(images, Labels(names, np.full(images.n_images, UNLABELLED)))
 
-    def _streaming_network(self) -> Network:
-        assert self._stream is not None
-        return self._stream.network
-
-    def _start_stream(self, images: Images, labels: Labels) -> None:
-        rng = check_random_state(self.random_state)
+    def _new_stream(self, images: Images, labels: Labels) -> NetworkStream:
+        rng = saveable(check_random_state(self.random_state))
         network, options = self._build(images, labels, rng)
         forgetting = check_share("forgetting", self.forgetting)
-        self._stream = NetworkStream(network, options, forgetting, rng)
-        self._stream_classes = labels.classes
+        stream = NetworkStream(network, labels.classes, options, forgetting, rng)
+        if stream.dead:
+            warnings.warn(stream.dead, UserWarning, stacklevel=4)
+        return stream
 
-    def _learn_stream(self, singles: Iterable[LabelledImages], total: int | None) -> Self:
+    def _continued(self, classes: ArrayLike | None) -> NetworkStream:
         stream = self._stream
         assert stream is not None
-        history = list(getattr(self, "history_", [])) if stream.n_batches else []
+        if self._structure() != self._stream_structure:
+            raise ValueError(
+                "layers, templates_per_class, p01 and p10 cannot change within a stream; set them "
+                "back, or start anew with fit_stream."
+            )
+        if classes is not None:
+            names = check_stream_classes(classes, None)
+            if names.tolist() != stream.classes.tolist():
+                raise ValueError(
+                    f"The stream began with the classes {stream.classes.tolist()}, got "
+                    f"{names.tolist()}; leave classes out, or start anew with fit_stream."
+                )
+        options = self._options(stream.options.damping)
+        stream.configure(options, check_share("forgetting", self.forgetting))
+        return stream
+
+    def _structure(self) -> tuple[Any, ...]:
+        """Parameters that a stream depends on for good."""
+        return list(self.layers), self.templates_per_class, self.p01, self.p10
+
+    def _learn_stream(
+        self, stream: NetworkStream, singles: Iterable[LabelledImages], total: int | None
+    ) -> Self:
+        """Nothing that was there before is touched until a first minibatch was learned from."""
+        fresh, steps = stream is not self._stream, stream.n_batches
         progress = Bar() if self.verbose else Silence()
-        status = ""
+        records: list[Record] = []
+        status = Status.BROKEN_OFF
         try:
             outcome = feed(
                 stream,
@@ -154,12 +167,39 @@ class NetworkStreaming:
                 max_seconds=check_positive("max_seconds", self.max_seconds),
                 max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
             )
-            history, status = [*history, *outcome.history][-HISTORY:], outcome.status.value
+            records, status = outcome.history, outcome.status
         finally:
             progress.close()
-            if stream.n_batches:  # also if an item in the middle could not be read
-                model = NetworkModel(stream.network, stream.weights(), self._stream_classes)
-                self._publish(model)
+            if stream.n_batches > steps:  # also if an item in the middle could not be read
+                before = [] if fresh else list(getattr(self, "history_", []))
+                self._stream, self._stream_structure = stream, self._structure()
+                self._publish(NetworkModel(stream.network, stream.weights(), stream.classes))
                 self.n_images_seen_, self.n_iter_ = stream.n_images, stream.n_batches
-                self.history_, self.status_ = history, status
+                self.history_, self.status_ = later(records, before, steps), status.value
         return self
+
+
+def _pairs(source: Any) -> Iterator[tuple[Images, ArrayLike | None]]:
+    """Items of a stream: images, and their labels if there are any."""
+    channels = None
+    for number, item in enumerate(stream_items(source)):
+        X, y = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
+        images = check_item(X, number, channels)
+        channels = images.n_channels
+        yield images, y if y is None or np.ndim(y) else [y]
+
+
+def _labelled(
+    stream: NetworkStream, images: Images, y: ArrayLike | None, number: int | None = None
+) -> LabelledImages:
+    """Images with what their labels allow; `number` is that of the item of a stream."""
+    network, n = stream.network, images.n_images
+    with nullcontext() if number is None else in_item(number):
+        if (images.n_channels, *images.size) != (network.n_channels, *network.image_size):
+            raise ValueError(
+                f"X has {images.n_channels} channels of {images.size[0]}×{images.size[1]} pixels, "
+                f"but the stream so far had {network.n_channels} of {network.image_size[0]}×"
+                f"{network.image_size[1]}; pass such images."
+            )
+        codes = np.full(n, UNLABELLED) if y is None else check_known_labels(y, n, stream.classes)
+    return LabelledImages(images, agreeing(network, codes))

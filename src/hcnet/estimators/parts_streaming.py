@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import time
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.engine.driver import Record
+from hcnet.engine.driver import Record, Status, interruptible
 from hcnet.images import Images
+from hcnet.online.generators import saveable
 from hcnet.online.minibatches import join, regroup, shuffled, split
 from hcnet.online.parts import BATCH_SIZE, PartsStream, parts_shape
-from hcnet.online.process import HISTORY, feed
+from hcnet.online.process import feed, later
 from hcnet.progress import Bar, Silence
 from hcnet.validation.images import check_images
 from hcnet.validation.parameters import (
@@ -27,7 +30,7 @@ from hcnet.validation.parameters import (
     check_random_state,
     check_share,
 )
-from hcnet.validation.streams import check_stream
+from hcnet.validation.streams import check_stream, stream_length
 
 # What learning leaves behind besides the model.
 _TRAINING = (
@@ -62,20 +65,19 @@ class PartsStreaming:
         `source` is an array (memory-mapped, too), or yields images: one (height, width) or several
         (images, height, width) or (images, channels, height, width) at a time.  They may differ in
         size; NaN is missing.  Files come from `hcnet.datasets.image_files`.  Every image is seen
-        once, in minibatches of `batch_size`; in the end (unless `algorithm="mpmp"`) the parts are
-        refined on the last images.
+        once, in minibatches of `batch_size`; in the end (unless `algorithm="mpmp"`, or time was up)
+        the parts are refined on the last images.
         """
-        self._forget()
         size = self._minibatch_size()
-        total = -(-len(source) // size) if isinstance(source, np.ndarray) else None
         singles = (image for images in check_stream(source) for image in split(images))
-        self._learn_stream(regroup(singles, size, join), total)
-        return self.refine() if check_algorithm(self.algorithm) == "refined" else self
+        self._learn_stream(regroup(singles, size, join), stream_length(source, size), anew=True)
+        return self
 
     def partial_fit(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> Self:
         """Go on learning with some more images, in minibatches of `batch_size`.
 
-        Parts are as message passing has them by now; `refine` improves them.
+        The first call starts a stream anew, also after `fit`.  Parts are as message passing has
+        them by now; `refine` improves them.
         """
         images = check_images(X, mask).images
         self._learn_stream(regroup(split(images), self._minibatch_size(), join), None)
@@ -94,9 +96,8 @@ class PartsStreaming:
             )
         progress = Bar() if self.verbose else Silence()
         try:
-            refined = self._stream.refined(
-                check_positive("max_seconds", self.max_seconds), progress
-            )
+            seconds = check_positive("max_seconds", self.max_seconds)
+            refined = self._stream.refined(seconds, progress)
         finally:
             progress.close()
         self._publish(refined)
@@ -104,12 +105,11 @@ class PartsStreaming:
         return self
 
     def _fit_minibatches(self, images: Images) -> Self:
-        self._forget()
         size, epochs = self._minibatch_size(), check_needed("epochs", self.epochs)
         order = np.random.default_rng(check_random_state(self.random_state).integers(2**32))
-        stream = regroup(shuffled(split(images), epochs, order), size, join)
-        self._learn_stream(stream, -(-images.n_images * epochs // size))
-        return self.refine() if check_algorithm(self.algorithm) == "refined" else self
+        batches = regroup(shuffled(split(images), epochs, order), size, join)
+        self._learn_stream(batches, -(-images.n_images * epochs // size), anew=True)
+        return self
 
     def _forget(self) -> None:
         """Start anew: what was learned before is gone."""
@@ -120,46 +120,82 @@ class PartsStreaming:
     def _minibatch_size(self) -> int:
         return check_count("batch_size", self.batch_size, 1, "None for 5") or BATCH_SIZE
 
-    def _learn_stream(self, batches: Iterator[Images], total: int | None) -> None:
-        """Go on with the stream, or start one."""
+    def _learn_stream(
+        self, batches: Iterator[Images], total: int | None, anew: bool = False
+    ) -> None:
+        """Go on with the stream, or start one `anew`, which is then refined when it ends.
+
+        Nothing that was there before is touched until a first minibatch has been learned from.
+        """
         first = next(batches, None)
         if first is None:
             raise ValueError("The stream holds no image; pass at least one.")
-        if self._stream is None:
-            self._stream = self._start_stream(first)
-        stream = self._stream
-        if first.n_channels != stream.shape.n_channels:
-            raise ValueError(
-                f"X has {first.n_channels} channels, but the stream so far had "
-                f"{stream.shape.n_channels}; pass images with {stream.shape.n_channels}."
-            )
+        fresh = anew or self._stream is None
+        stream = self._stream_for(first, fresh)
+        refine = anew and check_algorithm(self.algorithm) == "refined"
+        seconds = check_positive("max_seconds", self.max_seconds)
+        began = time.perf_counter()
         progress = Bar() if self.verbose else Silence()
+        steps, model = stream.n_batches, None
+        records: list[Record] = []
+        status = Status.BROKEN_OFF
         try:
-            outcome = feed(
-                stream,
-                self._that_fit(itertools.chain([first], batches)),
-                progress,
-                total=total,
-                max_seconds=check_positive("max_seconds", self.max_seconds),
-                max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
-            )
-            self.history_ = [*getattr(self, "history_", []), *outcome.history][-HISTORY:]
-            self.status_ = outcome.status.value
+            with interruptible():
+                outcome = feed(
+                    stream,
+                    _that_fit(itertools.chain([first], batches), stream),
+                    progress,
+                    total=total,
+                    max_seconds=seconds,
+                    max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
+                )
+                records, status = outcome.history, outcome.status
+                if refine and not status.cut_short:
+                    spent = time.perf_counter() - began
+                    left = None if seconds is None else max(seconds - spent, 1e-3)
+                    model = stream.refined(left, progress)
         finally:
             progress.close()
-            if stream.n_batches:  # also if an item in the middle could not be read
-                self._publish(stream.model())
+            if stream.n_batches > steps:  # also if an item in the middle could not be read
+                before = [] if fresh else getattr(self, "history_", [])
+                if fresh:
+                    self._forget()
+                self._stream = stream
+                self._publish(model or stream.model())
                 self.n_images_seen_, self.n_iter_ = stream.n_images, stream.n_batches
+                self.history_, self.status_ = later(records, before, steps), status.value
+        if model is not None:
+            self._warn_if_empty()
 
-    def _start_stream(self, images: Images) -> PartsStream:
-        size = check_feature_size(self.feature_size, images.size, self.border)
+    def _stream_for(self, images: Images, fresh: bool) -> PartsStream:
+        """The stream so far, or a new one for images such as these."""
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
+        size = check_feature_size(self.feature_size, images.size, self.border)
         shape = parts_shape(most, images.n_channels, size, self.border)
-        rng = check_random_state(self.random_state)
-        forgetting = check_share("forgetting", self.forgetting)
-        return PartsStream(shape, check_priors(self), self._options().passing, forgetting, rng)
+        options, forgetting = self._options().passing, check_share("forgetting", self.forgetting)
+        if fresh or self._stream is None:
+            rng = saveable(check_random_state(self.random_state))
+            stream = PartsStream(shape, check_priors(self), options, forgetting, rng)
+            if stream.dead:
+                warnings.warn(stream.dead, UserWarning, stacklevel=4)
+            return stream
+        stream = self._stream
+        if images.n_channels != stream.shape.n_channels:
+            raise ValueError(
+                f"X has {images.n_channels} channels, but the stream so far had "
+                f"{stream.shape.n_channels}; pass images with {stream.shape.n_channels}."
+            )
+        if shape != stream.shape:
+            raise ValueError(
+                f"n_features, feature_size and border cannot change within a stream, which has "
+                f"{stream.shape.n_features}, {stream.shape.feature_size} and "
+                f"{stream.shape.border!r}; set them back, or start anew with fit_stream."
+            )
+        stream.configure(options, forgetting)
+        return stream
 
-    def _that_fit(self, batches: Iterable[Images]) -> Iterator[Images]:
-        for images in batches:
-            check_feature_size(self.feature_size, images.size, self.border)
-            yield images
+
+def _that_fit(batches: Iterable[Images], stream: PartsStream) -> Iterator[Images]:
+    for images in batches:
+        check_feature_size(stream.shape.feature_size, images.size, stream.shape.border)
+        yield images

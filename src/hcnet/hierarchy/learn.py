@@ -91,7 +91,7 @@ class NetworkLearning:
         self._passing = NetworkPassing(network, evidence, priors, allowed, engine, rng)
         self._voters: list[Decided] = []
         self._beliefs = self._passing.weight_beliefs()
-        self._now = self.decide(_on(self._beliefs))
+        self._now = self.decide(on_weights(self._beliefs))
         self._changed, self._belief_change = 0, math.inf
 
     def step(self) -> bool:
@@ -104,7 +104,7 @@ class NetworkLearning:
         ]
         # The messages from the pools move for a while before any weight does.
         self._belief_change = max(*changes, self._passing.change)
-        weights = _on(self._beliefs)
+        weights = on_weights(self._beliefs)
         self._changed = sum(
             int((new != old).sum()) for new, old in zip(weights, self._now.weights, strict=True)
         )
@@ -126,14 +126,29 @@ class NetworkLearning:
         """Every weight as it was in most of the best passes."""
         if not self._voters:
             return self._now
-        levels = zip(*(decided.weights for decided in self._voters), strict=True)
-        return self.decide([np.mean(level, axis=0) > 0.5 for level in levels])
+        return self.decide(majority([decided.weights for decided in self._voters]))
 
     def decide(self, weights: list[BoolArray]) -> Decided:
         """Weights with the joint log-probability that they reach."""
-        found = explain(self._network, weights, self._images, self._allowed, candidates=1)
-        value = float(found.log_joint.sum()) + weight_log_prior(self._network, weights)
-        return Decided(weights, value)
+        return Decided(weights, joint(self._network, weights, self._images, self._allowed))
+
+
+def majority(voters: Sequence[Sequence[BoolArray]]) -> list[BoolArray]:
+    """Every weight as most have it; each voter has the weights of all levels."""
+    return [np.mean(level, axis=0) > 0.5 for level in zip(*voters, strict=True)]
+
+
+def joint(
+    network: Network, weights: Sequence[BoolArray], images: Images, allowed: BoolArray
+) -> float:
+    """Joint log-probability of the best configurations that the forward pass leads to."""
+    found = explain(network, weights, images, allowed, candidates=1)
+    return float(found.log_joint.sum()) + weight_log_prior(network, weights)
+
+
+def on_weights(beliefs: Sequence[FloatArray]) -> list[BoolArray]:
+    """Weights that are more probably on than off."""
+    return [np.ascontiguousarray(belief > 0) for belief in beliefs]
 
 
 def learn_network(
@@ -241,7 +256,7 @@ def _one_after_the_other(first: Outcome[Decided], second: Outcome[Decided]) -> O
 
 def check_memory(network: Network, n_images: int, options: NetworkOptions) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
-    lanes = n_images if options.schedule.name == "per-image" else 1
+    lanes = options.schedule.lanes(n_images)
     needed = passing_memory(network, n_images, lanes)
     if options.n_init > 1:  # the best start so far, and the one that is running
         needed *= 2
@@ -273,7 +288,3 @@ def dead_start(network: Network) -> str | None:
         f"weight of the first layer nor those {placement:.1f} of a placement, so that nothing can "
         f"be learned: lower p01 and p10, or raise the p_W of the layers."
     )
-
-
-def _on(beliefs: Sequence[FloatArray]) -> list[BoolArray]:
-    return [np.ascontiguousarray(belief > 0) for belief in beliefs]

@@ -105,7 +105,7 @@ class MessagePassing:
 
 def memory_needed(layer: FeatureLayer, images: Images, options: PassingOptions) -> int:
     """Bytes that message passing over these images takes at its peak."""
-    lanes = images.n_images if options.schedule.name == "per-image" else 1
+    lanes = options.schedule.lanes(images.n_images)
     return Layout(layer, images.n_images).memory(images.n_observed, lanes)
 
 

@@ -9,16 +9,16 @@ import numpy as np
 _KIND = "PCG64"
 
 
+def saveable(rng: np.random.Generator) -> np.random.Generator:
+    """The same generator, or one of NumPy's default kind seeded by it: only those can be saved."""
+    if rng.bit_generator.state["bit_generator"] == _KIND:
+        return rng
+    return np.random.default_rng(rng.integers(2**32))
+
+
 def generator_state(rng: np.random.Generator) -> dict[str, Any]:
-    """What a generator of NumPy's default kind needs to go on."""
-    state: dict[str, Any] = dict(rng.bit_generator.state)
-    if state["bit_generator"] != _KIND:
-        raise ValueError(
-            f"A stream can be saved only with NumPy's default generator, {_KIND}, got "
-            f"{state['bit_generator']}; pass a whole number or np.random.default_rng(seed) as "
-            f"random_state."
-        )
-    return state
+    """What a generator needs to go on."""
+    return dict(rng.bit_generator.state)
 
 
 def restored_generator(state: dict[str, Any]) -> np.random.Generator:

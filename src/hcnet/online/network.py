@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from hcnet.archive import Contents, Section
 from hcnet.engine.driver import Measurement
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
-from hcnet.hierarchy.decoding import weight_log_prior
-from hcnet.hierarchy.explaining import explain
-from hcnet.hierarchy.learn import NetworkOptions
+from hcnet.hierarchy.learn import VOTERS, NetworkOptions, dead_start, joint, majority, on_weights
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import BoolArray
@@ -28,8 +26,6 @@ from hcnet.online.minibatches import LabelledImages
 BATCH_SIZE = 50
 PASSES = 20
 FORGETTING = 0.7
-# Minibatches whose weights vote.
-VOTERS = 15
 
 
 class NetworkStream:
@@ -38,11 +34,13 @@ class NetworkStream:
     def __init__(
         self,
         network: Network,
+        classes: NDArray[Any],
         options: NetworkOptions,
         forgetting: float,
         rng: np.random.Generator,
     ) -> None:
         self.network = network
+        self.classes = classes
         self.options = options
         self.rng = rng
         initial = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
@@ -52,6 +50,16 @@ class NetworkStream:
         self.n_batches = 0
         self._engine = ENGINES[options.engine]()
 
+    def configure(self, options: NetworkOptions, forgetting: float) -> None:
+        """Go on in another way."""
+        self.options, self.beliefs.forgetting = options, forgetting
+        self._engine = ENGINES[options.engine]()
+
+    @property
+    def dead(self) -> str | None:
+        """Why nothing can be learned, if so."""
+        return dead_start(self.network)
+
     @property
     def passes(self) -> int:
         """Passes over a minibatch."""
@@ -60,7 +68,7 @@ class NetworkStream:
     def memory(self, batch: LabelledImages) -> int:
         """Bytes that a minibatch takes at its peak."""
         n = batch.images.n_images
-        lanes = n if self.options.schedule.name == "per-image" else 1
+        lanes = self.options.schedule.lanes(n)
         return passing_memory(self.network, n, lanes)
 
     def learn(self, batch: LabelledImages) -> Measurement:
@@ -79,22 +87,21 @@ class NetworkStream:
             passing.backward()
         change = self.beliefs.update(passing.weight_beliefs())
         before = self.weights() if self.voters else None
-        self.voters.append([np.ascontiguousarray(belief > 0) for belief in self.beliefs.now or []])
+        self.voters.append(on_weights(self.beliefs.now or []))
         weights = self.weights()
         changed = sum(
             int((new != old).sum()) for new, old in zip(weights, before or weights, strict=True)
         )
         self.n_images += images.n_images
         self.n_batches += 1
-        found = explain(self.network, weights, images, allowed, candidates=1)
-        value = float(found.log_joint.sum()) + weight_log_prior(self.network, weights)
+        value = joint(self.network, weights, images, allowed)
         return Measurement(value, changed, change, f"{self.n_images:,} images")
 
     def weights(self) -> list[BoolArray]:
         """Every weight as it was after most of the last minibatches."""
         if not self.options.vote:
             return self.voters[-1]
-        return [np.mean(level, axis=0) > 0.5 for level in zip(*self.voters, strict=True)]
+        return majority(self.voters)
 
     def contents(self) -> Contents:
         """What goes into a file beside the network: enough to go on as if nothing had happened."""
@@ -103,7 +110,7 @@ class NetworkStream:
             "engine": options.engine,
             "schedule": options.schedule.name,
             "damping": list(options.damping),
-            "passes": self.passes,
+            "max_iter": options.max_iter,
             "vote": options.vote,
             "generator": generator_state(self.rng),
             "n_images": self.n_images,
@@ -117,15 +124,15 @@ class NetworkStream:
         return Contents(header, arrays).with_part("beliefs", self.beliefs.contents())
 
     @classmethod
-    def read(cls, file: Section, network: Network) -> NetworkStream:
-        """The stream of a file whose network is known."""
+    def read(cls, file: Section, network: Network, classes: NDArray[Any]) -> NetworkStream:
+        """The stream of a file whose network and classes are known."""
         header = file.header
         options = NetworkOptions(
             damping=tuple(float(damping) for damping in header["damping"]),
             engine=header["engine"],
             schedule=Schedule(header["schedule"]),
             vote=bool(header["vote"]),
-            max_iter=int(header["passes"]),
+            max_iter=None if header["max_iter"] is None else int(header["max_iter"]),
         )
         if options.engine not in ENGINES or options.schedule.name not in SCHEDULE_NAMES:
             raise ValueError("its way of passing messages is unknown")
@@ -134,12 +141,18 @@ class NetworkStream:
         shapes = [level.weight_shape for level in network.levels]
         if len(options.damping) != len(shapes):
             raise ValueError("its damping is incomplete")
+        counts = int(header["n_images"]), int(header["n_batches"]), int(header["voters"])
+        if (
+            min(*counts, 1 if options.max_iter is None else options.max_iter) < 1
+            or counts[2] > VOTERS
+        ):
+            raise ValueError("its counts are none")
         beliefs = Beliefs.read(file.part("beliefs"), shapes)
-        stream = cls(network, options, beliefs.forgetting, np.random.default_rng(0))
+        stream = cls(network, classes, options, beliefs.forgetting, np.random.default_rng(0))
         stream.beliefs = beliefs
         stream.rng = restored_generator(header["generator"])
-        stream.n_images, stream.n_batches = int(header["n_images"]), int(header["n_batches"])
-        for n in range(int(header["voters"])):
+        stream.n_images, stream.n_batches = counts[:2]
+        for n in range(counts[2]):
             voter = [file.bits(f"voter-{n}-{k}", shape) for k, shape in enumerate(shapes)]
             stream.voters.append(voter)
         return stream

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from hcnet.engine.driver import Limits, Measurement, run
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
-from hcnet.learning.options import AUTO_FEATURES, starting_priors
+from hcnet.learning.options import AUTO_FEATURES, dead_start, starting_priors
 from hcnet.learning.passing import ENGINES, PassingOptions, weight_prior
 from hcnet.messages import Layout, observed_pixels, start_messages
 from hcnet.model import PartsModel
@@ -69,12 +70,12 @@ class Tally:
         new = np.array([counts.hit, counts.missed, counts.false, counts.empty])
         self.pixels = keep * self.pixels + new
 
-    def counts(self, W: BoolArray) -> Counts:
-        """The same as whole numbers, for features that are used."""
+    def counts(self, W: BoolArray, used: NDArray[np.int64]) -> Counts:
+        """The same as whole numbers, for the features that are used, whose weights are W."""
         F = len(W)
         hit, missed, false, empty = (round(float(k)) for k in self.pixels)
         return Counts(
-            placed=round(float(self.use.sum())),
+            placed=round(float(self.use[used].sum())),
             positions=round(F * self.positions),
             weights_on=int(W.sum()),
             weights=W.size,
@@ -111,10 +112,20 @@ class PartsStream:
         self.n_batches = 0
         self._engine = ENGINES[options.engine]()
 
+    def configure(self, options: PassingOptions, forgetting: float) -> None:
+        """Go on in another way."""
+        self.options, self.beliefs.forgetting = options, forgetting
+        self._engine = ENGINES[options.engine]()
+
+    @property
+    def dead(self) -> str | None:
+        """Why nothing can be learned, if so."""
+        return dead_start(self._priors, self.shape.n_channels * math.prod(self.shape.feature_size))
+
     def memory(self, images: Images) -> int:
         """Bytes that a minibatch takes at its peak."""
         layout = Layout(self.shape.layer(images.size), images.n_images)
-        lanes = images.n_images if self.options.schedule.name == "per-image" else 1
+        lanes = self.options.schedule.lanes(images.n_images)
         return layout.memory(images.n_observed, lanes, keep=False)
 
     def learn(self, images: Images) -> Measurement:
@@ -149,10 +160,8 @@ class PartsStream:
 
     def model(self) -> PartsModel:
         """The features that are used, the most used first."""
-        W, use = self.weights(), self.tally.use
-        used = np.flatnonzero(W.any(axis=(1, 2, 3)) & (use >= LEAST_USE))
-        W = W[used[np.argsort(-use[used], kind="stable")]]
-        priors = estimate(self.tally.counts(W), self.open_priors)
+        W, used = self._used()
+        priors = estimate(self.tally.counts(W, used), self.open_priors)
         return PartsModel(W, priors, self.shape.border, self.recent[-1].size)
 
     def refined(self, max_seconds: float | None, progress: Progress) -> PartsModel:
@@ -163,7 +172,7 @@ class PartsStream:
         now = self.model()
         rng = np.random.default_rng(self.n_images)
         features = [improver.feature(w) for w in now.features]
-        guess = estimate(self.tally.counts(now.features), self.open_priors, LEAST_NOISE)
+        guess = estimate(self.tally.counts(*self._used()), self.open_priors, LEAST_NOISE)
         placed = improver.place(features, NOWHERE, guess, rng)
         search = Search(improver, improver.evaluate(features, placed), rng, layer.n_features)
         progress.stage("Refining", search.expected_steps)
@@ -214,8 +223,17 @@ class PartsStream:
         options = PassingOptions(
             header["engine"], Schedule(header["schedule"]), float(header["damping"])
         )
+        counts = int(header["n_images"]), int(header["n_batches"])
+        if min(shape.n_features, shape.n_channels, height, width, *counts) < 1:
+            raise ValueError("its sizes are none")
+        if shape.border not in get_args(Border):
+            raise ValueError(f"its border is {shape.border!r}")
         if options.engine not in ENGINES or options.schedule.name not in SCHEDULE_NAMES:
             raise ValueError("its way of passing messages is unknown")
+        if not 0 < options.damping <= 1:
+            raise ValueError("its damping is no share")
+        if not all(p is None or 0 < p < 0.5 for p in header["open_priors"].values()):
+            raise ValueError("its probabilities are none")
         weights = (shape.n_channels, shape.n_features, height, width)
         beliefs = Beliefs.read(file.part("beliefs"), [weights])
         stream = cls(
@@ -227,19 +245,35 @@ class PartsStream:
         )
         stream.beliefs = beliefs
         stream.rng = restored_generator(header["generator"])
-        stream.n_images, stream.n_batches = int(header["n_images"]), int(header["n_batches"])
-        stream.tally = Tally(file.array("use"), float(header["positions"]), file.array("pixels"))
-        if stream.tally.use.shape != (shape.n_features,) or stream.tally.pixels.shape != (4,):
+        stream.n_images, stream.n_batches = counts
+        use, pixels = file.array("use"), file.array("pixels")
+        tally = Tally(use, float(header["positions"]), pixels)
+        if use.shape != (shape.n_features,) or pixels.shape != (4,):
             raise ValueError("its counts are incomplete")
+        for array in (use, pixels, np.array(tally.positions)):
+            if array.dtype != np.float64 or not (np.isfinite(array) & (array >= 0)).all():
+                raise ValueError("its counts are none")
+        stream.tally = tally
+        if not header["recent"]:
+            raise ValueError("its last images are missing")
         for k, size in enumerate(header["recent"]):
             whole = (1, shape.n_channels, int(size[0]), int(size[1]))
-            pixels, observed = (file.bits(f"{key}-{k}", whole) for key in ("recent", "observed"))
-            stream.recent.append(Images(pixels, observed))
+            if min(whole) < 1:
+                raise ValueError("its last images have no size")
+            on, observed = (file.bits(f"{key}-{k}", whole) for key in ("recent", "observed"))
+            stream.recent.append(Images(on, observed))
         return stream
+
+    def _used(self) -> tuple[BoolArray, NDArray[np.int64]]:
+        """Weights and numbers of the features that are used, the most used first."""
+        W, use = self.weights(), self.tally.use
+        used = np.flatnonzero(W.any(axis=(1, 2, 3)) & (use >= LEAST_USE))
+        used = used[np.argsort(-use[used], kind="stable")]
+        return W[used], used
 
     def _count(self, layer: FeatureLayer, images: Images, S: BoolArray, W: BoolArray) -> float:
         """Add a decoded minibatch to the tally; its code length."""
-        improver = Improver(Canvas(layer, images), Priors())
+        improver = Improver(Canvas(layer, images), self.open_priors)
         placements = np.argwhere(S).astype(np.int64)
         found = improver.evaluate([improver.feature(w) for w in W], placements)
         use = np.bincount(placements[:, 1], minlength=len(W))
@@ -249,9 +283,14 @@ class PartsStream:
 
     def _remember(self, images: Images) -> None:
         self.recent.extend(split(images))
-        pixels = sum(image.pixels.size for image in self.recent)
-        while len(self.recent) > 1 and pixels > RECENT_PIXELS:
-            pixels -= self.recent.popleft().pixels.size
+        # Side by side, all are as large as the largest.
+        while len(self.recent) > 1 and _pixels_side_by_side(self.recent) > RECENT_PIXELS:
+            self.recent.popleft()
+
+
+def _pixels_side_by_side(images: Sequence[Images]) -> int:
+    height, width = (max(image.size[k] for image in images) for k in (0, 1))
+    return len(images) * images[0].n_channels * height * width
 
 
 def parts_shape(

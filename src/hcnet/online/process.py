@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
-from hcnet.engine.driver import Limits, Measurement, Outcome, Status, run
+from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, run
 from hcnet.learning.learn import NotEnoughMemoryError
 from hcnet.progress import Progress
 
@@ -28,6 +28,16 @@ class Stream(Protocol[BatchIn]):
     def memory(self, batch: BatchIn) -> int:
         """Bytes that a minibatch takes at its peak."""
         ...
+
+
+def later(records: list[Record], before: list[Record], steps: int) -> list[Record]:
+    """History of a stream: what was recorded before, and what came after so many steps."""
+    seconds = before[-1].seconds if before else 0.0
+    shifted = [
+        replace(record, iteration=record.iteration + steps, seconds=record.seconds + seconds)
+        for record in records
+    ]
+    return [*before, *shifted][-HISTORY:]
 
 
 class _Minibatches(Generic[Batch]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from warnings import warn
@@ -159,6 +159,29 @@ def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> L
     full = np.full(n_images, UNLABELLED, np.int64)
     full[known] = codes
     return Labels(classes, full)
+
+
+def check_stream_classes(classes: ArrayLike, n_classes: int | None) -> NDArray[Any]:
+    """All classes that a stream may show, sorted."""
+    plain = isinstance(classes, Iterable) and not isinstance(classes, str)
+    names: list[Any] = list(classes) if plain else []  # type: ignore[arg-type]
+    if not names or any(np.ndim(name) for name in names):
+        raise ValueError(
+            f"classes must be a list of all labels that may come, got {classes!r}; for labels of "
+            f"the first images alone leave it None."
+        )
+    if any(_is_unlabelled(name) for name in names):
+        raise ValueError(
+            f"classes must not hold {UNLABELLED}, None or NaN, which mark images without a label, "
+            f"got {names!r}; leave it out."
+        )
+    labels = check_labels(names, len(names), None)
+    if n_classes is not None and n_classes != len(labels.classes):
+        raise ValueError(
+            f"n_classes is {n_classes}, but classes holds {len(labels.classes)} of them; leave "
+            f"n_classes None to count them."
+        )
+    return labels.classes
 
 
 def check_known_labels(y: ArrayLike, n_images: int, classes: NDArray[Any]) -> NDArray[np.int64]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hcnet.images import Images
+from hcnet.images import BoolArray, Images
 from hcnet.validation.images import check_images
 
 
@@ -21,11 +22,11 @@ def stream_items(source: Any) -> Iterator[Any]:
             f"pass hcnet.datasets.image_files(path) for a folder of image files, or "
             f"np.load(path, mmap_mode='r') for a .npy file."
         )
-    if isinstance(source, np.ndarray):
+    if isinstance(source, np.ndarray) and source.ndim:
         if source.ndim == 2:
             return iter([source])
         return (source[k : k + 1] for k in range(len(source)))
-    if not isinstance(source, Iterable):
+    if not isinstance(source, Iterable) or isinstance(source, np.ndarray):
         raise TypeError(
             f"The source of a stream must be an array or yield images, got "
             f"{type(source).__name__}; pass for example a list of arrays, or a generator."
@@ -33,19 +34,38 @@ def stream_items(source: Any) -> Iterator[Any]:
     return iter(source)
 
 
+def stream_length(source: Any, size: int) -> int | None:
+    """Minibatches of a stream, where that can be known."""
+    if not isinstance(source, np.ndarray) or source.ndim == 0:
+        return None
+    return -(-(1 if source.ndim == 2 else len(source)) // size)
+
+
+@contextmanager
+def in_item(number: int) -> Iterator[None]:
+    """Errors within this block say which item of a stream they are about."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"Item {number} of the stream: {error}") from None
+
+
+def _missing(item: Any) -> BoolArray | None:
+    try:
+        array = np.asarray(item)
+    except ValueError:  # which `check_images` explains
+        return None
+    return np.isnan(array) if array.dtype.kind == "f" else None
+
+
 def check_item(item: ArrayLike, number: int, channels: int | None) -> Images:
     """The images of one item of a stream: one (height, width) or several, as `check_images`.
 
     NaN is missing.  `channels` are those of the items before.
     """
-    try:
-        missing = None
-        array = np.asarray(item)
-        if array.dtype.kind == "f":
-            missing = np.isnan(array)
-        images = check_images(array, missing).images
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"Item {number} of the stream: {error}") from None
+    with in_item(number):
+        images = check_images(item, _missing(item)).images
     if channels is not None and images.n_channels != channels:
         raise ValueError(
             f"Item {number} of the stream has {images.n_channels} channels, those before it have "

@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     names = (
         options.only.split(",") if options.only else list(CHOICES)[: 4 if options.quick else None]
     )
-    test = test_set(SIZE, 1000 if options.quick else 5000, options.first_seed)
+    test = test_set(SIZE, 1000 if options.quick else 2000, options.first_seed)
     for choice in names:
         layer, estimator = CHOICES[choice]
         for seed in range(options.first_seed, options.first_seed + n):

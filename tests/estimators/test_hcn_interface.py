@@ -505,7 +505,7 @@ class Rows(HCN):
         return super().fit(self.images(X), y, mask)
 
     def partial_fit(self, X, y=None, mask=None, classes=None):
-        return super().partial_fit(self.images(X), y, mask, classes)
+        return super().partial_fit(self.images(X), y, mask, classes=classes)
 
     def _check(self, X, mask):
         return super()._check(self.images(X), mask)

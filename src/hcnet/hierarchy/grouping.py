@@ -26,7 +26,7 @@ def regroup(
     `allowed` (images, templates) says which templates the label of an image allows.
     """
     labelled = ~allowed.all(axis=1)
-    if not labelled.any():
+    if not labelled.any() or labelled.all():  # where all are, every template learned its class
         return list(weights)
     few = Images(images.pixels[labelled], images.observed[labelled])
     best = explain(network, weights, few).S[-1].any(axis=(2, 3)).argmax(axis=1)

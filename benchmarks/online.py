@@ -146,20 +146,20 @@ def fresh_letters(names: Any, seed: int, n: int = 30) -> Any:
     )
 
 
-def letter_stream(n: int) -> Iterator[NDArray[np.bool_]]:
+def letter_stream(n: int, seed: int) -> Iterator[NDArray[np.bool_]]:
     """Images one after the other, never all at once."""
     for k in range(0, n, 100):
         yield small_letters(
-            n_images=min(100, n - k), characters=ALPHABET, n_characters=5, random_state=k
+            n_images=min(100, n - k), characters=ALPHABET, n_characters=5, random_state=seed + k
         ).images
 
 
-def stream_once(n: int) -> None:
+def stream_once(n: int, seed: int) -> None:
     """In a process of its own: learn from a stream, print seconds and peak memory."""
     numba.set_num_threads(1)
-    FeatureLearner(FEATURES, WINDOW, random_state=0).fit_stream(letter_stream(30))  # compile
+    FeatureLearner(FEATURES, WINDOW, random_state=seed).fit_stream(letter_stream(30, seed))
     began = time.perf_counter()
-    FeatureLearner(FEATURES, WINDOW, random_state=0).fit_stream(letter_stream(n))
+    FeatureLearner(FEATURES, WINDOW, random_state=seed).fit_stream(letter_stream(n, seed))
     seconds = time.perf_counter() - began
     peak = int(_status_line("VmHWM"))
     print(json.dumps({"seconds": seconds, "megabytes_peak": peak / 1024}))
@@ -170,22 +170,22 @@ def _status_line(name: str) -> str:
         return next(line.split()[1] for line in file if line.startswith(name))
 
 
-def run_memory(bench: Benchmark, lengths: tuple[int, ...]) -> None:
+def run_memory(bench: Benchmark, seed: int, lengths: tuple[int, ...]) -> None:
     """Peak memory of processes that learn from streams of different lengths."""
-    _in_a_process(30)  # which compiles what the others only load: compiling takes memory, too
+    _in_a_process(30, seed)  # which compiles what the others only load: compiling takes memory, too
     for n in lengths:
-        found = _in_a_process(n)
+        found = _in_a_process(n, seed)
         bench.add(
             part="memory",
-            seed=0,
+            seed=seed,
             n_images=n,
             megabytes_peak=found["megabytes_peak"],
             ms_per_image=1000 * found["seconds"] / n,
         )
 
 
-def _in_a_process(n: int) -> dict[str, float]:
-    code = f"from benchmarks.online import stream_once; stream_once({n})"
+def _in_a_process(n: int, seed: int) -> dict[str, float]:
+    code = f"from benchmarks.online import stream_once; stream_once({n}, {seed})"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
@@ -263,7 +263,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     if "cost" in parts:
         run_cost(bench, options.first_seed, 10 if options.quick else 50)
     if "memory" in parts:
-        run_memory(bench, STREAMS[:1] if options.quick else STREAMS)
+        run_memory(bench, options.first_seed, STREAMS[:1] if options.quick else STREAMS)
     if "settings" in parts:
         run_settings(bench, seeds, list(SETTINGS)[1:2] if options.quick else list(SETTINGS))
     if "network" in parts:

@@ -337,6 +337,7 @@ def _run_one_lane(
     keep: Any,
     damping: Any,
 ) -> None:
+    """One lane, called from Python: code that is inlined elsewhere is not cached by itself."""
     messages = (field, kernel, to_field, to_kernel)
     _run_lane(order, trees, evidence, shape, *messages, 0, keep, damping)
 

@@ -56,17 +56,6 @@ from hcnet.validation.parameters import (
     check_schedule,
 )
 
-# What fit leaves behind besides the network.
-_TRAINING = (
-    "templates_",
-    "log_joint_",
-    "n_iter_",
-    "history_",
-    "status_",
-    "memory_",
-    "n_images_seen_",
-)
-
 
 class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
@@ -205,7 +194,6 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         progress = Bar() if self.verbose else Silence()
         allowed = agreeing(network, labels.codes)
         learned = learn_network(network, images, allowed, options, rng, progress)
-        self._stream = None
         self._store(learned, network, labels, images)
         return self
 
@@ -236,7 +224,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         rng = check_random_state(self.random_state)
         network = build_network(layers, layer, noise, known[0].shape[1], size, rng)
         check_weight_shapes(known, [level.weight_shape for level in network.levels])
-        self._stream = None
+        self._forget()
         self._publish(NetworkModel(network, known, names))
         return self
 
@@ -439,7 +427,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         )
         loaded._publish(model)
         if stream is not None:
-            loaded._stream, loaded._stream_structure = stream, loaded._structure()
+            loaded._stream, stream.made_for = stream, loaded._structure()
             loaded.n_images_seen_, loaded.n_iter_ = stream.n_images, stream.n_batches
         return loaded
 
@@ -473,6 +461,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
     def _store(
         self, learned: LearnedNetwork, network: Network, labels: Labels, images: Images
     ) -> None:
+        self._forget()
         self._publish(NetworkModel(network, learned.weights, labels.classes))
         found = self._configuration(images, agreeing(network, labels.codes))
         self.templates_ = _template(found)
@@ -483,8 +472,6 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         self.memory_ = learned.memory
 
     def _publish(self, model: NetworkModel) -> None:
-        for name in _TRAINING:  # of other weights
-            self.__dict__.pop(name, None)
         self._model = model
         self.weights_ = model.weights
         self.classes_ = model.classes

@@ -6,14 +6,13 @@ import itertools
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hcnet.engine.driver import Record, Status
+from hcnet.estimators.streaming import Streaming
 from hcnet.hierarchy.explaining import agreeing
-from hcnet.hierarchy.model import NetworkModel
 from hcnet.images import Images
 from hcnet.online.generators import saveable
 from hcnet.online.minibatches import (
@@ -24,8 +23,6 @@ from hcnet.online.minibatches import (
     split_labelled,
 )
 from hcnet.online.network import BATCH_SIZE, NetworkStream
-from hcnet.online.process import feed, later
-from hcnet.progress import Bar, Silence
 from hcnet.validation.images import check_images
 from hcnet.validation.network import (
     UNLABELLED,
@@ -35,27 +32,27 @@ from hcnet.validation.network import (
     check_stream_classes,
 )
 from hcnet.validation.parameters import (
-    check_count,
     check_needed,
-    check_positive,
     check_random_state,
     check_share,
 )
 from hcnet.validation.streams import check_item, in_item, stream_items, stream_length
 
 
-class NetworkStreaming:
+class NetworkStreaming(Streaming):
     """What `HCN` can do with a stream."""
 
     _stream: NetworkStream | None = None
-
-    if TYPE_CHECKING:  # of the estimator
-        n_images_seen_: int
-        n_iter_: int
-        history_: list[Record]
-        status_: str
-
-        def __getattr__(self, name: str) -> Any: ...
+    _default_batch_size = BATCH_SIZE
+    _training = (
+        "templates_",
+        "log_joint_",
+        "n_iter_",
+        "history_",
+        "status_",
+        "memory_",
+        "n_images_seen_",
+    )
 
     def fit_stream(self, source: Iterable[Any], *, classes: ArrayLike | None = None) -> Self:
         """Learn from images that come one after the other, in memory that does not grow.
@@ -107,9 +104,6 @@ class NetworkStreaming:
         total = -(-len(singles) * epochs // size)
         return self._learn_stream(stream, shuffled(singles, epochs, order), total)
 
-    def _minibatch_size(self) -> int:
-        return check_count("batch_size", self.batch_size, 1, "None for 50") or BATCH_SIZE
-
     def _start_stream(
         self, images: Images, y: ArrayLike | None, classes: ArrayLike | None
     ) -> NetworkStream:
@@ -123,6 +117,7 @@ class NetworkStreaming:
         network, options = self._build(images, labels, rng)
         forgetting = check_share("forgetting", self.forgetting)
         stream = NetworkStream(network, labels.classes, options, forgetting, rng)
+        stream.made_for = self._structure()
         if stream.dead:
             warnings.warn(stream.dead, UserWarning, stacklevel=4)
         return stream
@@ -130,7 +125,7 @@ class NetworkStreaming:
     def _continued(self, classes: ArrayLike | None) -> NetworkStream:
         stream = self._stream
         assert stream is not None
-        if self._structure() != self._stream_structure:
+        if self._structure() != stream.made_for:
             raise ValueError(
                 "layers, templates_per_class, p01 and p10 cannot change within a stream; set them "
                 "back, or start anew with fit_stream."
@@ -153,29 +148,8 @@ class NetworkStreaming:
     def _learn_stream(
         self, stream: NetworkStream, singles: Iterable[LabelledImages], total: int | None
     ) -> Self:
-        """Nothing that was there before is touched until a first minibatch was learned from."""
-        fresh, steps = stream is not self._stream, stream.n_batches
-        progress = Bar() if self.verbose else Silence()
-        records: list[Record] = []
-        status = Status.BROKEN_OFF
-        try:
-            outcome = feed(
-                stream,
-                regroup(singles, self._minibatch_size(), join_labelled),
-                progress,
-                total=total,
-                max_seconds=check_positive("max_seconds", self.max_seconds),
-                max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
-            )
-            records, status = outcome.history, outcome.status
-        finally:
-            progress.close()
-            if stream.n_batches > steps:  # also if an item in the middle could not be read
-                before = [] if fresh else list(getattr(self, "history_", []))
-                self._stream, self._stream_structure = stream, self._structure()
-                self._publish(NetworkModel(stream.network, stream.weights(), stream.classes))
-                self.n_images_seen_, self.n_iter_ = stream.n_images, stream.n_batches
-                self.history_, self.status_ = later(records, before, steps), status.value
+        size = self._minibatch_size()
+        self._feed(stream, regroup(singles, size, join_labelled), total)
         return self
 
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import time
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.engine.driver import Record, Status, interruptible
+from hcnet.estimators.streaming import Streaming
 from hcnet.images import Images
 from hcnet.online.generators import saveable
 from hcnet.online.minibatches import join, regroup, shuffled, split
 from hcnet.online.parts import BATCH_SIZE, PartsStream, parts_shape
-from hcnet.online.process import feed, later
 from hcnet.progress import Bar, Silence
 from hcnet.validation.images import check_images
 from hcnet.validation.parameters import (
@@ -32,32 +30,23 @@ from hcnet.validation.parameters import (
 )
 from hcnet.validation.streams import check_stream, stream_length
 
-# What learning leaves behind besides the model.
-_TRAINING = (
-    "placements_",
-    "compression_ratio_",
-    "log_joint_",
-    "n_iter_",
-    "history_",
-    "status_",
-    "memory_",
-    "moves_",
-    "n_images_seen_",
-)
 
-
-class PartsStreaming:
+class PartsStreaming(Streaming):
     """What `FeatureLearner` can do with a stream."""
 
     _stream: PartsStream | None = None
-
-    if TYPE_CHECKING:  # of the estimator
-        n_images_seen_: int
-        n_iter_: int
-        history_: list[Record]
-        status_: str
-
-        def __getattr__(self, name: str) -> Any: ...
+    _default_batch_size = BATCH_SIZE
+    _training = (
+        "placements_",
+        "compression_ratio_",
+        "log_joint_",
+        "n_iter_",
+        "history_",
+        "status_",
+        "memory_",
+        "moves_",
+        "n_images_seen_",
+    )
 
     def fit_stream(self, source: Iterable[ArrayLike]) -> Self:
         """Learn from images that come one after the other, in memory that does not grow.
@@ -111,60 +100,18 @@ class PartsStreaming:
         self._learn_stream(batches, -(-images.n_images * epochs // size), anew=True)
         return self
 
-    def _forget(self) -> None:
-        """Start anew: what was learned before is gone."""
-        self._stream = None
-        for name in _TRAINING:
-            self.__dict__.pop(name, None)
-
-    def _minibatch_size(self) -> int:
-        return check_count("batch_size", self.batch_size, 1, "None for 5") or BATCH_SIZE
-
     def _learn_stream(
         self, batches: Iterator[Images], total: int | None, anew: bool = False
     ) -> None:
-        """Go on with the stream, or start one `anew`, which is then refined when it ends.
-
-        Nothing that was there before is touched until a first minibatch has been learned from.
-        """
+        """Go on with the stream, or start one `anew`, which is then refined when it ends."""
         first = next(batches, None)
         if first is None:
             raise ValueError("The stream holds no image; pass at least one.")
-        fresh = anew or self._stream is None
-        stream = self._stream_for(first, fresh)
+        stream = self._stream_for(first, anew or self._stream is None)
         refine = anew and check_algorithm(self.algorithm) == "refined"
-        seconds = check_positive("max_seconds", self.max_seconds)
-        began = time.perf_counter()
-        progress = Bar() if self.verbose else Silence()
-        steps, model = stream.n_batches, None
-        records: list[Record] = []
-        status = Status.BROKEN_OFF
-        try:
-            with interruptible():
-                outcome = feed(
-                    stream,
-                    _that_fit(itertools.chain([first], batches), stream),
-                    progress,
-                    total=total,
-                    max_seconds=seconds,
-                    max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
-                )
-                records, status = outcome.history, outcome.status
-                if refine and not status.cut_short:
-                    spent = time.perf_counter() - began
-                    left = None if seconds is None else max(seconds - spent, 1e-3)
-                    model = stream.refined(left, progress)
-        finally:
-            progress.close()
-            if stream.n_batches > steps:  # also if an item in the middle could not be read
-                before = [] if fresh else getattr(self, "history_", [])
-                if fresh:
-                    self._forget()
-                self._stream = stream
-                self._publish(model or stream.model())
-                self.n_images_seen_, self.n_iter_ = stream.n_images, stream.n_batches
-                self.history_, self.status_ = later(records, before, steps), status.value
-        if model is not None:
+        fitting = _that_fit(itertools.chain([first], batches), stream)
+        self._feed(stream, fitting, total, stream.refined if refine else None)
+        if refine:
             self._warn_if_empty()
 
     def _stream_for(self, images: Images, fresh: bool) -> PartsStream:

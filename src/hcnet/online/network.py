@@ -13,6 +13,7 @@ from hcnet.archive import Contents, Section
 from hcnet.engine.driver import Measurement
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.hierarchy.learn import VOTERS, NetworkOptions, dead_start, joint, majority, on_weights
+from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import BoolArray
@@ -46,6 +47,7 @@ class NetworkStream:
         initial = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
         self.beliefs = Beliefs(initial, forgetting)
         self.voters: deque[list[BoolArray]] = deque(maxlen=VOTERS)
+        self.made_for: tuple[Any, ...] = ()  # parameters that must not change on the way
         self.n_images = 0
         self.n_batches = 0
         self._engine = ENGINES[options.engine]()
@@ -102,6 +104,10 @@ class NetworkStream:
         if not self.options.vote:
             return self.voters[-1]
         return majority(self.voters)
+
+    def model(self) -> NetworkModel:
+        """The network with its weights as they are now."""
+        return NetworkModel(self.network, self.weights(), self.classes)
 
     def contents(self) -> Contents:
         """What goes into a file beside the network: enough to go on as if nothing had happened."""

@@ -6,8 +6,18 @@ import zipfile
 import numpy as np
 import pytest
 
-from hcnet.model import PartsModel
+from hcnet.archive import Reader, write
+from hcnet.model import FORMAT, VERSION, PartsModel
 from hcnet.objective import Priors
+
+
+def save(model, path, overwrite=False):
+    return write(path, model.contents(), overwrite)
+
+
+def load(path):
+    with Reader(path, FORMAT, VERSION) as file:
+        return PartsModel.read(file)
 
 
 def make(n_features=3, seed=0):
@@ -39,8 +49,8 @@ def header(path):
 @pytest.mark.parametrize("n_features", [3, 0])
 def test_what_is_saved_is_loaded(tmp_path, n_features):
     model = make(n_features)
-    path = model.save(tmp_path / "parts.hcn")
-    loaded = PartsModel.load(path)
+    path = save(model, tmp_path / "parts.hcn")
+    loaded = load(path)
     np.testing.assert_array_equal(loaded.features, model.features)
     assert loaded.features.dtype == bool
     assert loaded.features.shape == model.features.shape
@@ -52,17 +62,17 @@ def test_what_is_saved_is_loaded(tmp_path, n_features):
 
 
 def test_a_file_is_not_overwritten_unless_told(tmp_path):
-    path = make().save(tmp_path / "parts.hcn")
+    path = save(make(), tmp_path / "parts.hcn")
     before = path.read_bytes()
     with pytest.raises(FileExistsError, match="overwrite=True"):
-        make(seed=1).save(path)
+        save(make(seed=1), path)
     assert path.read_bytes() == before
-    make(seed=1).save(path, overwrite=True)
-    np.testing.assert_array_equal(PartsModel.load(path).features, make(seed=1).features)
+    save(make(seed=1), path, overwrite=True)
+    np.testing.assert_array_equal(load(path).features, make(seed=1).features)
 
 
 def test_there_is_no_pickle_inside(tmp_path):
-    path = make().save(tmp_path / "parts.hcn")
+    path = save(make(), tmp_path / "parts.hcn")
     with zipfile.ZipFile(path) as archive:
         assert sorted(archive.namelist()) == ["features.npy", "header.json"]
         with archive.open("features.npy") as file:
@@ -73,7 +83,7 @@ def test_there_is_no_pickle_inside(tmp_path):
         with archive.open("features.npy", "w") as member:
             np.lib.format.write_array(member, np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="not a model file"):
-        PartsModel.load(path)
+        load(path)
 
 
 DAMAGE = {
@@ -104,10 +114,10 @@ def change(path, **values):
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_or_foreign_file_gives_one_sentence(tmp_path, damage):
-    path = make().save(tmp_path / "parts.hcn")
+    path = save(make(), tmp_path / "parts.hcn")
     DAMAGE[damage](path)
     with pytest.raises(ValueError, match="not a model file of hcnet, or is damaged") as caught:
-        PartsModel.load(path)
+        load(path)
     message = str(caught.value)
     assert str(path) in message
     assert message.endswith("pass a file that save() wrote.")
@@ -115,30 +125,30 @@ def test_a_damaged_or_foreign_file_gives_one_sentence(tmp_path, damage):
 
 
 def test_a_flipped_byte_is_noticed(tmp_path):
-    path = make(n_features=200).save(tmp_path / "parts.hcn")
+    path = save(make(n_features=200), tmp_path / "parts.hcn")
     with zipfile.ZipFile(path) as archive:
         at = archive.getinfo("features.npy").header_offset + 200
     content = bytearray(path.read_bytes())
     content[at] ^= 0xFF
     path.write_bytes(content)
     with pytest.raises(ValueError, match="damaged"):
-        PartsModel.load(path)
+        load(path)
 
 
 def test_a_newer_file_asks_for_an_update(tmp_path):
-    path = make().save(tmp_path / "parts.hcn")
+    path = save(make(), tmp_path / "parts.hcn")
     change(path, version=99)
     with pytest.raises(ValueError, match=r"newer hcnet .*update hcnet"):
-        PartsModel.load(path)
+        load(path)
 
 
 def test_a_file_that_is_not_there_is_not_found(tmp_path):
     with pytest.raises(FileNotFoundError):
-        PartsModel.load(tmp_path / "nothing.hcn")
+        load(tmp_path / "nothing.hcn")
 
 
 def test_a_failed_save_leaves_nothing_behind(tmp_path, monkeypatch):
-    path = make().save(tmp_path / "parts.hcn")
+    path = save(make(), tmp_path / "parts.hcn")
     before = path.read_bytes()
 
     def full_disk(*_, **__):
@@ -146,8 +156,8 @@ def test_a_failed_save_leaves_nothing_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr(np.lib.format, "write_array", full_disk)
     with pytest.raises(OSError, match="no space left"):
-        make(seed=1).save(path, overwrite=True)
+        save(make(seed=1), path, overwrite=True)
     with pytest.raises(OSError, match="no space left"):
-        make(seed=1).save(tmp_path / "other.hcn")
+        save(make(seed=1), tmp_path / "other.hcn")
     assert [file.name for file in tmp_path.iterdir()] == ["parts.hcn"]
     assert path.read_bytes() == before

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -38,16 +36,6 @@ class PartsModel:
             "priors": asdict(self.priors),
         }
         return archive.Contents(header, {"features": np.packbits(self.features)})
-
-    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the model; the file appears whole or not at all."""
-        return archive.write(path, self.contents(), overwrite)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PartsModel:
-        """Read a model that `save` wrote."""
-        with archive.Reader(path, FORMAT, VERSION) as file:
-            return cls.read(file)
 
     @classmethod
     def read(cls, file: archive.Section) -> PartsModel:

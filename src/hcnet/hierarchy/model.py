@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -66,16 +64,6 @@ class NetworkModel:
             arrays[f"weights-{k}"] = np.packbits(W)
             arrays[f"pool-{k}"] = level.window
         return archive.Contents(header, arrays)
-
-    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the model; the file appears whole or not at all."""
-        return archive.write(path, self.contents(), overwrite)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> NetworkModel:
-        """Read a model that `save` wrote."""
-        with archive.Reader(path, FORMAT, VERSION) as file:
-            return cls.read(file)
 
     @classmethod
     def read(cls, file: archive.Section) -> NetworkModel:

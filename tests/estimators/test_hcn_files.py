@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from hcnet import HCN, FeatureLearner, Layer
+from hcnet import HCN, FeatureLearner, Layer, archive
 from hcnet.datasets import shapes
 from hcnet.model import PartsModel
 from hcnet.objective import Priors
@@ -210,7 +210,7 @@ def test_a_newer_file_asks_for_an_update(data, tmp_path):
 def test_the_file_of_another_estimator_names_it(data, tmp_path):
     network = known(data).save(tmp_path / "network.hcn")
     made = PartsModel(np.ones((1, 1, 2, 2), bool), Priors(0.1, 0.1, 0.1, 0.1), "full", (6, 6))
-    parts = made.save(tmp_path / "parts.hcn")
+    parts = archive.write(tmp_path / "parts.hcn", made.contents(), overwrite=False)
     assert len(FeatureLearner.load(parts).features_) == 1
     message = r"parts\.hcn is a file of FeatureLearner, not of HCN; read it with FeatureLearner\.lo"
     with pytest.raises(ValueError, match=message):

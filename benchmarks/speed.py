@@ -14,7 +14,7 @@ from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.schedules import Schedule
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
-from hcnet.messages import Messages, observed_pixels, start_messages
+from hcnet.messages import Messages, start_messages, trees_of
 
 # images, channels, image, features, window, border
 SHAPES: dict[str, tuple[Any, ...]] = {
@@ -37,7 +37,7 @@ def prepare(shape: tuple[Any, ...]) -> Messages:
     images = Images(pixels, np.ones_like(pixels))
     layer = FeatureLayer(n_features, channels, window, size, border)
     prior = rng.normal(-0.5, 0.1, (channels, n_features, *window)).astype(np.float32)
-    pixels = observed_pixels(images, rng)
+    pixels = trees_of(images.observed, rng)
     return start_messages(layer, pixels, images.evidence(Noise(0.01, 0.01)), -10.0, prior)
 
 

@@ -8,7 +8,7 @@ from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
-from hcnet.messages import Layout, observed_pixels, start_messages
+from hcnet.messages import Layout, start_messages, trees_of
 
 # features, channels, feature size, image size, border, is W the kernel?
 LAYERS = {
@@ -64,7 +64,7 @@ def start(name, observed=None, noise=0.02, seed=0):
     images = Images(pixels, observed)
     shape = (layer.n_channels, layer.n_features, *layer.feature_size)
     prior = rng.normal(-0.5, 0.3, shape).astype(np.float32)
-    pixels, evidence = observed_pixels(images, rng), images.evidence(Noise(noise, noise))
+    pixels, evidence = trees_of(images.observed, rng), images.evidence(Noise(noise, noise))
     return start_messages(layer, pixels, evidence, -2.0, prior)
 
 
@@ -76,7 +76,7 @@ def test_memory_estimate_is_that_of_the_arrays():
     layer = FeatureLayer(8, 1, (6, 6), (40, 40), "full")
     images = Images(np.zeros((4, 1, 40, 40), bool), np.ones((4, 1, 40, 40), bool))
     prior = np.zeros((1, 8, 6, 6), np.float32)
-    pixels = observed_pixels(images, np.random.default_rng(0))
+    pixels = trees_of(images.observed, np.random.default_rng(0))
     messages = start_messages(layer, pixels, images.evidence(Noise(0.1, 0.1)), -1.0, prior)
     estimate = messages.layout.memory(messages.n_trees)
     assert nbytes(messages) <= estimate <= 1.05 * nbytes(messages)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.factors import HUGE
-from hcnet.images import BoolArray, FloatArray, Images
+from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 
 IntArray = NDArray[np.int64]
@@ -164,35 +164,22 @@ class Messages:
         self.field += self.field_prior
         self.kernel += self.kernel_prior
 
-    def decode(self) -> tuple[BoolArray, BoolArray]:
-        """S (images, features, height, width) and W (features, channels, height, width)."""
-        S = np.ascontiguousarray(self.placement_beliefs() > 0)
-        W = np.ascontiguousarray(np.swapaxes(self.weight_beliefs(), 0, 1) > 0)
-        return S, W
 
-
-def observed_pixels(images: Images, rng: np.random.Generator) -> NDArray[np.int32]:
+def trees_of(
+    observed: BoolArray, rng: np.random.Generator, alike: bool = False
+) -> NDArray[np.int32]:
     """(n_trees, 4): image, channel, row and column of every tree of a run.
 
-    One tree per observed pixel (an unobserved one would send exactly 0 for ever), shuffled
-    once, so that a schedule can take runs of neighbours in memory in random order.
-    """
-    return _shuffled(images.observed, rng)
-
-
-def all_elements(
-    shape: tuple[int, ...], rng: np.random.Generator, alike: bool = False
-) -> NDArray[np.int32]:
-    """As `observed_pixels`, for an R that is not observed: one tree per element.
-
-    With `alike` one image comes after the other, each in the same random order, so that what is
-    inferred about an image does not depend on those beside it.
+    One tree per observed element (an unobserved one would send exactly 0 for ever), shuffled
+    once, so that a schedule can take runs of neighbours in memory in random order.  With `alike`,
+    where everything is observed, one image comes after the other, each in the same random order,
+    so that what is inferred about an image does not depend on those beside it.
     """
     if not alike:
-        return _shuffled(np.ones(shape, bool), rng)
-    one = _shuffled(np.ones((1, *shape[1:]), bool), rng)
-    every = np.tile(one, (shape[0], 1))
-    every[:, 0] = np.repeat(np.arange(shape[0]), len(one))
+        return _shuffled(observed, rng)
+    one = _shuffled(observed[:1], rng)
+    every = np.tile(one, (len(observed), 1))
+    every[:, 0] = np.repeat(np.arange(len(observed)), len(one))
     return every
 
 
@@ -211,7 +198,7 @@ def start_messages(
 ) -> Messages:
     """All messages 0; priors as log-odds.
 
-    `pixels` says which elements of R have a tree (`observed_pixels`, `all_elements`), `evidence`
+    `pixels` says which elements of R have a tree (`trees_of`), `evidence`
     is (images, channels, height, width), `placement_prior` one number or (images, features,
     height, width), `weight_prior` (channels, features, height, width).  Without `keep`, messages
     enter the beliefs and are forgotten: for trees that are visited once.

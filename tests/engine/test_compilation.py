@@ -12,7 +12,7 @@ from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
-from hcnet.messages import observed_pixels, start_messages
+from hcnet.messages import start_messages, trees_of
 
 rng = np.random.default_rng(0)
 shape = (20, 1, 21, 21)
@@ -21,7 +21,7 @@ layer = FeatureLayer(4, 1, (5, 5), (21, 21), "full")
 prior = np.full((1, 4, 5, 5), -1, np.float32)
 engine = CPUEngine()
 for name in SCHEDULE_NAMES:
-    pixels = observed_pixels(images, rng)
+    pixels = trees_of(images.observed, rng)
     messages = start_messages(layer, pixels, images.evidence(Noise(1e-3, 1e-3)), -1.0, prior)
     for array in (messages.to_field, messages.to_kernel):
         array[:] = rng.normal(0, 3, array.shape)

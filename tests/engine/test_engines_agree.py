@@ -10,7 +10,7 @@ from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Batch, Schedule
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
-from hcnet.messages import Messages, observed_pixels, start_messages
+from hcnet.messages import Messages, start_messages, trees_of
 
 SHAPES = {
     # images, channels, image size, features, feature size, border
@@ -31,7 +31,7 @@ def make(shape, seed=0, missing=0.2):
     layer = FeatureLayer(n_features, channels, feature_size, size, border)
     prior = rng.normal(-0.5, 0.3, (channels, n_features, *feature_size)).astype(np.float32)
     evidence = images.evidence(Noise(0.02, 0.05))
-    return start_messages(layer, observed_pixels(images, rng), evidence, -2.0, prior)
+    return start_messages(layer, trees_of(images.observed, rng), evidence, -2.0, prior)
 
 
 def sweep(engine, messages, name, damping=1.0, seed=1, n=2):

@@ -15,7 +15,7 @@ from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.specification import perturbed_window
 from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer, equal_classes
-from hcnet.messages import all_elements, start_messages
+from hcnet.messages import start_messages, trees_of
 from hcnet.pool_messages import PoolMessages, class_log_prior, pool_log_prior, start_pools
 
 SHAPES = {
@@ -253,7 +253,7 @@ def make_trees(name, priors, seed=0):
     n, channels, size, n_features, feature_size = FEATURES[name]
     rng = np.random.default_rng(seed)
     layer = FeatureLayer(n_features, channels, feature_size, size, "valid")
-    elements = all_elements((n, channels, *size), rng)
+    elements = trees_of(np.ones((n, channels, *size), bool), rng)
     evidence = rng.normal(0, 3, (n, channels, *size)).astype(np.float32)
     S, W = priors(
         rng, (n, n_features, *layer.placement_size), (channels, n_features, *feature_size)

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from definition import layer, network, placed, random_images, random_weights
 
-from hcnet.engine.cpu import CPUEngine
-from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.convolution import bconv, correlate
@@ -80,7 +78,7 @@ def first_pass(net, weights, images, engine, schedule="sequential"):
 def test_forward_is_the_first_pass_of_messages(name, schedule):
     net, weights, images = make(name)
     got = forward(net, weights, images.evidence(net.noise))
-    wanted = first_pass(net, weights, images, CPUEngine(), schedule)
+    wanted = first_pass(net, weights, images, "dense", schedule)
     assert len(got) == len(net.levels)
     for x, y, level in zip(got, wanted, net.levels, strict=True):
         assert x.shape == (4, level.features.n_features, *level.features.placement_size)
@@ -92,7 +90,7 @@ def test_forward_is_the_first_pass_of_messages(name, schedule):
 def test_forward_is_the_first_pass_of_the_reference(name):
     net, weights, images = make(name, n=2)
     got = forward(net, weights, images.evidence(net.noise))
-    for x, y in zip(got, first_pass(net, weights, images, ReferenceEngine()), strict=True):
+    for x, y in zip(got, first_pass(net, weights, images, "reference"), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=ROUNDING)
 
 

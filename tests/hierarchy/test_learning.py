@@ -14,7 +14,6 @@ from scipy.special import expit
 
 from hcnet import HCN, Layer
 from hcnet.datasets import shapes
-from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.driver import Status
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.hierarchy.decoding import weight_log_prior
@@ -363,7 +362,7 @@ def run_a_pass(net, n):
     evidence = random_images(net, n, rng).evidence(net.noise)
     priors = [np.zeros(level.weight_shape, np.float32) for level in net.levels]
     allowed = np.ones((n, net.classes.n_templates), bool)
-    passing = NetworkPassing(net, evidence, priors, allowed, CPUEngine(), rng)
+    passing = NetworkPassing(net, evidence, priors, allowed, "dense", rng)
     passing.forward(Schedule(), [0.5] * len(net.levels))
     passing.backward()
     return passing
@@ -378,7 +377,7 @@ def memory_of(value, seen):
     elif isinstance(value, list | tuple):
         for item in value:
             memory_of(item, seen)
-    elif type(value).__name__ in ("NetworkPassing", "Messages", "PoolMessages"):
+    elif type(value).__name__ in ("NetworkPassing", "DensePassing", "Messages", "PoolMessages"):
         for name, item in vars(value).items():
             if name != "network":
                 memory_of(item, seen)
@@ -390,7 +389,7 @@ def test_the_memory_estimate_is_that_of_the_arrays(name):
     net, n = MEMORY[name]
     held = memory_of(run_a_pass(net, n), {})
     assert held > 1e6
-    assert held <= passing_memory(net, n) <= 1.1 * held
+    assert held <= passing_memory("dense", net, n) <= 1.1 * held
 
 
 @pytest.mark.parametrize("name", MEMORY)
@@ -403,7 +402,7 @@ def test_the_memory_estimate_is_the_peak(name):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert 0.9 * peak <= passing_memory(net, n) <= 1.1 * peak
+    assert 0.9 * peak <= passing_memory("dense", net, n) <= 1.1 * peak
 
 
 def test_too_little_memory_is_said_before_anything_runs():

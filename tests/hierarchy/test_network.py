@@ -24,8 +24,6 @@ from definition import (
 from scipy.stats import chi2
 
 from hcnet.datasets import shapes
-from hcnet.engine.cpu import CPUEngine
-from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.decoding import Scene, decode, weight_log_prior
@@ -436,7 +434,7 @@ def test_messages_through_the_network_are_those_of_the_reference(
 ):
     got, wanted = (
         pass_twice(name, engine, schedule, damping, explain_away)
-        for engine in (CPUEngine(), ReferenceEngine())
+        for engine in ("dense", "reference")
     )
     assert got.change == pytest.approx(wanted.change, rel=1e-4)
     assert got.change > 0.1
@@ -508,7 +506,7 @@ def test_explaining_away_gives_exact_beliefs_of_a_chain(perturbation):
     evidence += np.random.default_rng(1).normal(0, 1, evidence.shape).astype(np.float32)  # no ties
     clamped, allowed = [np.full(W.shape, HUGE, np.float32)], np.ones((20, 1), bool)
     rng = np.random.default_rng(2)
-    passing = NetworkPassing(net, evidence, clamped, allowed, CPUEngine(), rng)
+    passing = NetworkPassing(net, evidence, clamped, allowed, "dense", rng)
     passing.forward(Schedule(), [1.0])
     passing.backward(explain_away=8)
     masks, log_p = images_before_noise(net, [W], np.maximum, *tops(net))

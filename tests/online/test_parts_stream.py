@@ -13,7 +13,7 @@ from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
-from hcnet.messages import observed_pixels, start_messages
+from hcnet.messages import start_messages, trees_of
 from hcnet.metrics import matched_iou
 from hcnet.online.forgetting import Beliefs
 from hcnet.online.minibatches import join, regroup, split
@@ -70,7 +70,7 @@ def test_dropping_messages_changes_nothing_in_one_sweep(engine, name):
     images = Images(pixels, rng.random(pixels.shape) < 0.9)
     layer = FeatureLayer(3, 2, (3, 2), (6, 7), "full")
     prior = rng.normal(-0.5, 0.3, (2, 3, 3, 2)).astype(np.float32)
-    trees = observed_pixels(images, rng)
+    trees = trees_of(images.observed, rng)
     beliefs = []
     for keep in (True, False):
         evidence = images.evidence(Noise(0.02, 0.05))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hcnet.engine.schedules import Batch
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.engine.schedules import Batch, Schedule
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import ClassLayer
 from hcnet.messages import Messages
@@ -51,6 +54,42 @@ class Engine(Protocol):
 
         `allowed` (images, templates) leaves out what contradicts a label.
         """
+        ...
+
+
+class FeaturePassing(Protocol):
+    """The messages of one feature layer and its variables, however many of them are stored."""
+
+    def hear(self, evidence: FloatArray) -> None:
+        """New evidence for R: (images, channels, height, width)."""
+        ...
+
+    def expect(self, placement_prior: FloatArray) -> None:
+        """Another prior of S: (images, features, height, width)."""
+        ...
+
+    def sweep(self, schedule: Schedule, rng: np.random.Generator, damping: float = 1.0) -> float:
+        """Update every tree once; the largest change of a belief."""
+        ...
+
+    def up(self) -> FloatArray:
+        """Sums of the messages to S: (images, features, height, width)."""
+        ...
+
+    def down(self) -> FloatArray:
+        """Messages to R: (images, channels, height, width)."""
+        ...
+
+    def placement_beliefs(self) -> FloatArray:
+        """Max-marginal differences of S: (images, features, height, width)."""
+        ...
+
+    def weight_beliefs(self) -> FloatArray:
+        """Max-marginal differences of W: (channels, features, height, width)."""
+        ...
+
+    def placements(self) -> NDArray[np.int64]:
+        """(placements, 4): image, feature, row and column of the S that are on."""
         ...
 
 

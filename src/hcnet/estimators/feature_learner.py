@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import archive, inference
+from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.parts_streaming import PartsStreaming
 from hcnet.images import BoolArray, Images
@@ -79,7 +80,7 @@ class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
         Order of the message updates.  All but "sequential" use several threads.
     damping : float, default=1.0
         Share of a new message that replaces the old one.
-    engine : {"cpu", "reference"}, default="cpu"
+    engine : {"active", "dense", "reference"}, default="active"
         What passes the messages.  "reference" is slow and readable.
     batch_size : int or None, default=None
         Images of a minibatch.  None: `fit` takes all images at once, and streams come in
@@ -136,7 +137,7 @@ class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
         max_memory: int | None = None,
         schedule: str = "sequential",
         damping: float = 1.0,
-        engine: str = "cpu",
+        engine: str = DEFAULT_ENGINE,
         batch_size: int | None = None,
         epochs: int = 1,
         forgetting: float = FORGETTING,

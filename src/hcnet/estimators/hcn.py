@@ -17,6 +17,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import archive
+from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.network_streaming import NetworkStreaming
 from hcnet.hierarchy import inference
@@ -100,7 +101,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         Bytes that learning may take; a run that would need more fails before it starts.
     schedule : {"sequential", "per-image", "blocks", "flooding"}, default="sequential"
         Order of the message updates within a layer.  All but "sequential" use several threads.
-    engine : {"cpu", "reference"}, default="cpu"
+    engine : {"active", "dense", "reference"}, default="active"
         What passes the messages while learning.  "reference" is slow and readable.
     batch_size : int or None, default=None
         Images of a minibatch.  None: `fit` takes all images at once, and streams come in
@@ -151,7 +152,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         max_seconds: float | None = None,
         max_memory: int | None = None,
         schedule: str = "sequential",
-        engine: str = "cpu",
+        engine: str = DEFAULT_ENGINE,
         batch_size: int | None = None,
         epochs: int = 1,
         forgetting: float = FORGETTING,

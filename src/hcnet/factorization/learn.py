@@ -97,7 +97,7 @@ class Factorizer:
         return self._result(factors if rank is not None else factors.used())
 
     def _start(self, rank: int, n_init: int) -> None:
-        options = PassingOptions(damping=PASSING_DAMPING)
+        options = PassingOptions("dense", damping=PASSING_DAMPING)
         for k in range(n_init):
             if k == 0:
                 self._pass_messages(rank, options, PASSING_SWEEPS, polish=True)

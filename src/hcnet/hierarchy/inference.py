@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.decoding import Configuration, Scene, decode, each
@@ -118,7 +118,7 @@ def pass_messages(
     network = replace(model.network, levels=tuple(levels))
     clamped = [np.where(W, HUGE, -HUGE).astype(np.float32) for W in model.weights]
     evidence = images.evidence(network.noise)
-    passing = NetworkPassing(network, evidence, clamped, allowed, CPUEngine(), rng, alike=True)
+    passing = NetworkPassing(network, evidence, clamped, allowed, DEFAULT_ENGINE, rng, True)
     for _ in range(n_passes):
         passing.forward(Schedule(shuffle=False), [1.0] * len(network.levels))
         passing.backward(EXPLAIN_AWAY)
@@ -140,7 +140,11 @@ def _class_maxima(network: Network, score: FloatArray) -> NDArray[np.float64]:
 
 
 def _batch_size(network: Network, method: str) -> int:
-    each = passing_memory(network, 1) if method == "passing" else _explaining_memory(network)
+    each = (
+        passing_memory(DEFAULT_ENGINE, network, 1)
+        if method == "passing"
+        else _explaining_memory(network)
+    )
     return int(np.clip(BATCH_BYTES // each, 1, BATCH))
 
 

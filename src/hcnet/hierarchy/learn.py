@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import logit
 
+from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.engine.schedules import Schedule
 from hcnet.hierarchy.decoding import weight_log_prior
@@ -20,7 +21,7 @@ from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.learning.learn import NotEnoughMemoryError
-from hcnet.learning.passing import ENGINES, weight_prior
+from hcnet.learning.passing import weight_prior
 from hcnet.progress import Progress, Silence
 
 # Forward and backward passes of a start.
@@ -37,7 +38,7 @@ class NetworkOptions:
     """How to learn."""
 
     damping: tuple[float, ...]  # per level
-    engine: str = "cpu"
+    engine: str = DEFAULT_ENGINE
     schedule: Schedule = field(default_factory=Schedule)
     vote: bool = True
     n_init: int = N_INIT
@@ -86,9 +87,8 @@ class NetworkLearning:
         self._network, self._images, self._allowed = network, images, allowed
         self._options = options
         priors = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
-        engine = ENGINES[options.engine]()
         evidence = images.evidence(network.noise)
-        self._passing = NetworkPassing(network, evidence, priors, allowed, engine, rng)
+        self._passing = NetworkPassing(network, evidence, priors, allowed, options.engine, rng)
         self._voters: list[Decided] = []
         self._beliefs = self._passing.weight_beliefs()
         self._now = self.decide(on_weights(self._beliefs))
@@ -257,7 +257,7 @@ def _one_after_the_other(first: Outcome[Decided], second: Outcome[Decided]) -> O
 def check_memory(network: Network, n_images: int, options: NetworkOptions) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     lanes = options.schedule.lanes(n_images)
-    needed = passing_memory(network, n_images, lanes)
+    needed = passing_memory(options.engine, network, n_images, lanes)
     if options.n_init > 1:  # the best start so far, and the one that is running
         needed *= 2
     if options.max_memory is not None and needed > options.max_memory:

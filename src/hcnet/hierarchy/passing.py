@@ -6,18 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hcnet.engine.base import Engine
+from hcnet.engine.choice import passing_memory as layer_memory
+from hcnet.engine.choice import start_passing, updates_by
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.network import Network
 from hcnet.images import BoolArray, FloatArray
-from hcnet.messages import Layout, all_elements, start_messages
 from hcnet.pool_messages import pool_memory, start_pools
-
-# Beliefs are running sums of float32 messages; every so many passes they are added up anew.
-REBUILD_EVERY = 10
-# A float32 belief of this size still holds its messages to a thousandth.
-LARGEST_EXACT = 1e4
 
 
 class NetworkPassing:
@@ -29,7 +24,7 @@ class NetworkPassing:
         evidence: FloatArray,
         weight_priors: Sequence[FloatArray],
         allowed: BoolArray,
-        engine: Engine,
+        engine: str,
         rng: np.random.Generator,
         alike: bool = False,
     ) -> None:
@@ -39,33 +34,28 @@ class NetworkPassing:
         (images, templates); with `alike` all images have their trees in the same order.
         """
         self.network = network
-        self._engine = engine
+        self._engine = updates_by(engine)
         self._rng = rng
         self._evidence = evidence
         self._allowed = allowed
         n = len(evidence)
         self._pools = [start_pools(level.pool, n, level.log_prior) for level in network.levels]
         self._trees = []
-        self._elements = []
         self._up = []  # messages up to every S
-        self._sums = []  # sums of all messages to S and W, in the layout of the trees
         for level, prior in zip(network.levels, weight_priors, strict=True):
             layer = level.features
             shape = (n, layer.n_channels, *layer.image_size)
-            elements = all_elements(shape, rng, alike)
-            nothing = np.zeros(shape, np.float32)
-            channels_first = np.swapaxes(prior, 0, 1)
-            self._trees.append(start_messages(layer, elements, nothing, -HUGE, channels_first))
-            self._elements.append(np.ravel_multi_index(tuple(elements.T), shape))
-            self._sums.append((np.zeros(0, np.float32), np.zeros(0, np.float32)))
+            everything, nothing = np.ones(shape, bool), np.zeros(shape, np.float32)
+            weights = np.swapaxes(prior, 0, 1)
+            self._trees.append(
+                start_passing(engine, layer, everything, nothing, -HUGE, weights, rng, alike)
+            )
             self._up.append(np.zeros((n, layer.n_features, *layer.placement_size), np.float32))
-        self._passes = 0
         self.change = np.inf  # of the messages from the pools to R, in the last pass
         self.image_down = np.full_like(evidence, -HUGE)
 
     def forward(self, schedule: Schedule, damping: Sequence[float]) -> None:
         """Messages up, from the image to the class layer; those to W on the way."""
-        self._passes += 1
         self.change = 0.0
         below = self._evidence
         for k, (pools, trees) in enumerate(zip(self._pools, self._trees, strict=True)):
@@ -73,15 +63,11 @@ class NetworkPassing:
             before = pools.to_R.copy()
             self._engine.pool_to_R(pools, damping[k])
             self.change = max(self.change, float(np.abs(pools.to_R - before).max()))
-            trees.evidence[:] = pools.to_R.reshape(-1)[self._elements[k]]
-            for batch in schedule.batches(trees.images, self._rng):
-                self._engine.update(trees, batch, 1.0)
-            self._sum_up(k)
-            self._up[k] = below = np.array(trees.placement_beliefs(), order="C")
-            self._sums[k] = trees.field.copy(), trees.kernel.copy()
-            trees.add_priors()
+            trees.hear(pools.to_R)
+            trees.sweep(schedule, self._rng)
+            self._up[k] = below = trees.up()
         down = self._engine.class_to_S(self.network.classes, self._up[-1], self._allowed)
-        self._expect(len(self._trees) - 1, down)
+        self._trees[-1].expect(down)
 
     def backward(self, explain_away: int = 1) -> None:
         """Messages down, from the class layer to the image.
@@ -91,9 +77,7 @@ class NetworkPassing:
         """
         for k in reversed(range(len(self._trees))):
             pools, trees = self._pools[k], self._trees[k]
-            down = np.empty(pools.to_R.size, np.float32)
-            down[self._elements[k]] = self._engine.trees_to_R(trees)
-            above = down.reshape(pools.to_R.shape)
+            above = trees.down()
             below = self._up[k - 1] if k else self._evidence
             for turn in range(explain_away):
                 if turn:
@@ -101,7 +85,7 @@ class NetworkPassing:
                 self._engine.pool_to_U(pools, above)
             heard = self._engine.or_to_S(pools)
             if k:
-                self._expect(k - 1, heard)
+                self._trees[k - 1].expect(heard)
             else:
                 self.image_down = heard
 
@@ -122,36 +106,13 @@ class NetworkPassing:
         """Max-marginal differences of S⁰, the pixels before the noise."""
         return np.asarray(self.image_down + self._evidence)
 
-    def _sum_up(self, k: int) -> None:
-        """Sums of all messages of a level in place of its beliefs.
 
-        Beliefs minus priors, unless a prior is so large that it has swallowed messages; and added
-        up anew every so often, against the drift of float32.
-        """
-        trees = self._trees[k]
-        layer = trees.layout
-        priors = layer.from_field(trees.field_prior), layer.from_kernel(trees.kernel_prior)
-        small = max(float(np.abs(prior).max()) for prior in priors) < LARGEST_EXACT
-        if small and self._passes % REBUILD_EVERY:
-            trees.field -= trees.field_prior
-            trees.kernel -= trees.kernel_prior
-        else:
-            self._engine.collect(trees)
-
-    def _expect(self, k: int, down: FloatArray) -> None:
-        """Take up new messages down to the S of a level."""
-        trees = self._trees[k]
-        trees.field[:], trees.kernel[:] = self._sums[k]
-        trees.set_placement_prior(down)
-        trees.add_priors()
-
-
-def passing_memory(network: Network, n_images: int, lanes: int = 1) -> int:
+def passing_memory(engine: str, network: Network, n_images: int, lanes: int = 1) -> int:
     """Bytes that message passing takes, known before it starts."""
     total = 0
     for level in network.levels:
         layer = level.features
         trees = n_images * layer.n_channels * int(np.prod(layer.image_size))
-        total += Layout(layer, n_images).memory(trees, lanes) + 8 * trees
+        total += layer_memory(engine, layer, n_images, trees, lanes) + 8 * trees
         total += pool_memory(level.pool, n_images)
     return total

@@ -8,22 +8,24 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import logit
 
-from hcnet.engine.base import Engine, rebuild
-from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.active.passing import ActivePassing
+from hcnet.engine.choice import (
+    DEFAULT_ENGINE,
+    keeps_active_set,
+    passing_memory,
+    start_passing,
+)
 from hcnet.engine.driver import Measurement
-from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import Schedule
-from hcnet.images import FloatArray, Images
+from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.layers import FeatureLayer
-from hcnet.messages import Layout, observed_pixels, start_messages
+from hcnet.learning.exploring import Exploration, exploration_memory
 from hcnet.objective import Priors
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
 
-ENGINES: dict[str, type[Engine]] = {"cpu": CPUEngine, "reference": ReferenceEngine}
-
-# Beliefs are running sums of float32 messages; every so many sweeps they are added up anew.
-REBUILD_EVERY = 10
+# What exploring has taught W fades so much per sweep, and is gone after so many.
+FADE, FADED = 0.7, 8
 # The paper draws the prior of W uniformly from (0.9 p_W, p_W) to break the symmetry.
 SYMMETRY = 0.9
 
@@ -32,7 +34,7 @@ SYMMETRY = 0.9
 class PassingOptions:
     """How messages are passed."""
 
-    engine: str = "cpu"
+    engine: str = DEFAULT_ENGINE
     schedule: Schedule = field(default_factory=Schedule)
     damping: float = 1.0
 
@@ -53,39 +55,32 @@ class MessagePassing:
         assert priors.p_W is not None
         self._improver = improver
         self._options = options
+        self._priors = priors
         self._rng = rng
-        self._engine = ENGINES[options.engine]()
         shape = (layer.n_channels, layer.n_features, *layer.feature_size)
         prior = weight_prior(priors.p_W, shape, rng)
-        pixels = observed_pixels(images, rng)
-        self._messages = start_messages(
-            layer,
-            pixels,
-            images.evidence(priors.noise),
-            float(logit(priors.p_S)),
-            prior,
-        )
+        evidence = images.evidence(priors.noise)
+        start = (layer, images.observed, evidence, float(logit(priors.p_S)), prior)
+        self._passing = start_passing(options.engine, *start, rng)
+        self._exploration = None
+        if isinstance(self._passing, ActivePassing):
+            self._exploration = Exploration(layer, images, prior, rng)
         self._sweeps = 0
         self._changed = 0
         self._belief_change = math.inf
-        self._S, self._W = self._messages.decode()
+        self._W = self._weights()
         self._now = self._evaluate()
 
     def step(self) -> bool:
-        """One sweep."""
-        m = self._messages
-        field, kernel = m.field.copy(), m.kernel.copy()
-        for batch in self._options.schedule.batches(m.images, self._rng):
-            self._engine.update(m, batch, self._options.damping)
+        """One sweep, or some of the exploration before the first."""
+        schedule, damping = self._options.schedule, self._options.damping
+        if self._exploration is not None and not self._exploration.over:
+            self._exploration.step(self._priors, schedule, damping)
+            return True
+        self._fade()
+        self._belief_change = self._passing.sweep(schedule, self._rng, damping)
         self._sweeps += 1
-        if self._sweeps % REBUILD_EVERY == 0:
-            rebuild(self._engine, m)
-        self._belief_change = max(
-            float(np.abs(m.field - field).max(initial=0.0)),
-            float(np.abs(m.kernel - kernel).max(initial=0.0)),
-        )
-        before = self._W
-        self._S, self._W = m.decode()
+        before, self._W = self._W, self._weights()
         self._changed = int((before != self._W).sum())
         self._now = self._evaluate()
         return True
@@ -98,15 +93,29 @@ class MessagePassing:
         """The decoded state, without features that are not used."""
         return self._now
 
+    def _fade(self) -> None:
+        """What exploring has taught the weights leads the first sweeps, less and less."""
+        if self._exploration is None or self._sweeps > FADED:
+            return
+        assert isinstance(self._passing, ActivePassing)
+        share = np.float32(FADE**self._sweeps if self._sweeps < FADED else 0)
+        self._passing.carry(share * self._exploration.learned)
+
+    def _weights(self) -> BoolArray:
+        return np.ascontiguousarray(np.swapaxes(self._passing.weight_beliefs(), 0, 1) > 0)
+
     def _evaluate(self) -> Explanation:
         features = [self._improver.feature(w) for w in self._W]
-        return self._improver.evaluate(features, np.argwhere(self._S).astype(np.int64))
+        return self._improver.evaluate(features, self._passing.placements())
 
 
 def memory_needed(layer: FeatureLayer, images: Images, options: PassingOptions) -> int:
     """Bytes that message passing over these images takes at its peak."""
-    lanes = options.schedule.lanes(images.n_images)
-    return Layout(layer, images.n_images).memory(images.n_observed, lanes)
+    n = images.n_images
+    lanes = options.schedule.lanes(n)
+    size = options.engine, layer, n, images.n_observed
+    needed = passing_memory(*size, lanes)
+    return needed + (exploration_memory(layer) if keeps_active_set(*size) else 0)
 
 
 def weight_prior(p_W: float, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:

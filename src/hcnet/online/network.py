@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import Contents, Section
+from hcnet.engine.choice import ENGINE_NAMES
 from hcnet.engine.driver import Measurement
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.hierarchy.learn import VOTERS, NetworkOptions, dead_start, joint, majority, on_weights
@@ -17,7 +18,7 @@ from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import BoolArray
-from hcnet.learning.passing import ENGINES, weight_prior
+from hcnet.learning.passing import weight_prior
 from hcnet.online.forgetting import Beliefs
 from hcnet.online.generators import generator_state, restored_generator
 from hcnet.online.minibatches import LabelledImages
@@ -50,12 +51,10 @@ class NetworkStream:
         self.made_for: tuple[Any, ...] = ()  # parameters that must not change on the way
         self.n_images = 0
         self.n_batches = 0
-        self._engine = ENGINES[options.engine]()
 
     def configure(self, options: NetworkOptions, forgetting: float) -> None:
         """Go on in another way."""
         self.options, self.beliefs.forgetting = options, forgetting
-        self._engine = ENGINES[options.engine]()
 
     @property
     def dead(self) -> str | None:
@@ -71,7 +70,7 @@ class NetworkStream:
         """Bytes that a minibatch takes at its peak."""
         n = batch.images.n_images
         lanes = self.options.schedule.lanes(n)
-        return passing_memory(self.network, n, lanes)
+        return passing_memory(self.options.engine, self.network, n, lanes)
 
     def learn(self, batch: LabelledImages) -> Measurement:
         """Some forward and backward passes over a minibatch."""
@@ -81,7 +80,7 @@ class NetworkStream:
             images.evidence(self.network.noise),
             self.beliefs.prior(),
             allowed,
-            self._engine,
+            self.options.engine,
             self.rng,
         )
         for _ in range(self.passes):
@@ -140,7 +139,7 @@ class NetworkStream:
             vote=bool(header["vote"]),
             max_iter=None if header["max_iter"] is None else int(header["max_iter"]),
         )
-        if options.engine not in ENGINES or options.schedule.name not in SCHEDULE_NAMES:
+        if options.engine not in ENGINE_NAMES or options.schedule.name not in SCHEDULE_NAMES:
             raise ValueError("its way of passing messages is unknown")
         if not all(0 < damping <= 1 and math.isfinite(damping) for damping in options.damping):
             raise ValueError("its damping is no share")

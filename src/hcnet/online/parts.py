@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from hcnet.archive import Contents, Section
+from hcnet.engine.choice import ENGINE_NAMES, updates_by
+from hcnet.engine.dense import DensePassing
 from hcnet.engine.driver import Limits, Measurement, run
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.options import AUTO_FEATURES, dead_start, starting_priors
-from hcnet.learning.passing import ENGINES, PassingOptions, weight_prior
-from hcnet.messages import Layout, observed_pixels, start_messages
+from hcnet.learning.passing import PassingOptions, weight_prior
+from hcnet.messages import Layout, trees_of
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
 from hcnet.online.forgetting import Beliefs
@@ -110,12 +112,10 @@ class PartsStream:
         self.recent: deque[Images] = deque()
         self.n_images = 0
         self.n_batches = 0
-        self._engine = ENGINES[options.engine]()
 
     def configure(self, options: PassingOptions, forgetting: float) -> None:
         """Go on in another way."""
         self.options, self.beliefs.forgetting = options, forgetting
-        self._engine = ENGINES[options.engine]()
 
     @property
     def dead(self) -> str | None:
@@ -133,19 +133,19 @@ class PartsStream:
         layer = self.shape.layer(images.size)
         assert self._priors.p_S is not None
         before = self.weights()
-        messages = start_messages(
+        passing = DensePassing(
+            updates_by(self.options.engine),
             layer,
-            observed_pixels(images, self.rng),
+            trees_of(images.observed, self.rng),
             images.evidence(self._priors.noise),
             float(logit(self._priors.p_S)),
             self.beliefs.prior()[0],
             keep=False,
         )
-        for batch in self.options.schedule.batches(messages.images, self.rng):
-            self._engine.update(messages, batch, self.options.damping)
-        change = self.beliefs.update([messages.weight_beliefs()])
-        S, W = messages.decode()
-        bits = self._count(layer, images, S, W)
+        passing.sweep(self.options.schedule, self.rng, self.options.damping)
+        change = self.beliefs.update([passing.weight_beliefs()])
+        W = self.weights()
+        bits = self._count(layer, images, passing.placements(), W)
         self._remember(images)
         self.n_images += images.n_images
         self.n_batches += 1
@@ -228,7 +228,7 @@ class PartsStream:
             raise ValueError("its sizes are none")
         if shape.border not in get_args(Border):
             raise ValueError(f"its border is {shape.border!r}")
-        if options.engine not in ENGINES or options.schedule.name not in SCHEDULE_NAMES:
+        if options.engine not in ENGINE_NAMES or options.schedule.name not in SCHEDULE_NAMES:
             raise ValueError("its way of passing messages is unknown")
         if not 0 < options.damping <= 1:
             raise ValueError("its damping is no share")
@@ -271,10 +271,11 @@ class PartsStream:
         used = used[np.argsort(-use[used], kind="stable")]
         return W[used], used
 
-    def _count(self, layer: FeatureLayer, images: Images, S: BoolArray, W: BoolArray) -> float:
+    def _count(
+        self, layer: FeatureLayer, images: Images, placements: NDArray[np.int64], W: BoolArray
+    ) -> float:
         """Add a decoded minibatch to the tally; its code length."""
         improver = Improver(Canvas(layer, images), self.open_priors)
-        placements = np.argwhere(S).astype(np.int64)
         found = improver.evaluate([improver.feature(w) for w in W], placements)
         use = np.bincount(placements[:, 1], minlength=len(W))
         positions = layer.n_positions * images.n_images

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from hcnet.engine.choice import ENGINE_NAMES
 from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.learning.options import ALGORITHMS
-from hcnet.learning.passing import ENGINES
 from hcnet.objective import Priors
 
 
@@ -156,4 +156,4 @@ def check_schedule(value: str) -> str:
 
 def check_engine(value: str) -> str:
     """An engine."""
-    return check_choice("engine", value, tuple(ENGINES))
+    return check_choice("engine", value, ENGINE_NAMES)

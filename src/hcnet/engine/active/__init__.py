@@ -1,0 +1,1 @@
+"""Message passing that stores and updates only what is undecided."""

@@ -1,0 +1,199 @@
+"""What inactive placements hear, without a message stored: sums over the trees below them.
+
+An inactive placement is so improbable that it tells its weights nothing and takes part in no OR.
+All its edges in a tree then hear the same U, and what the AND passes on is a function of U and of
+the belief of the weight.  Two sparse sums make its belief: over the trees that call for an
+explanation (U > 0: ink that nothing explains) and over the weights that are on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from hcnet.engine.active.geometry import Geometry, IntArray
+from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
+from hcnet.images import FloatArray
+
+_and_down, _and_up = compiled.and_down, compiled.and_up
+
+
+@dataclass(frozen=True)
+class Lists:
+    """What is not zero: trees that call, line by line of the board, and weights, by feature."""
+
+    calls: IntArray  # elements of the board with U > 0
+    lines: IntArray  # where each line of the board begins in `calls`
+    features: IntArray  # where each feature begins in the two below
+    steps: IntArray  # from a placement's first element of the board to the one of a weight
+    weights: FloatArray  # beliefs
+
+    @property
+    def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]:
+        """For compiled code."""
+        return self.calls, self.lines, self.features, self.steps, self.weights
+
+
+def listed(g: Geometry, U: FloatArray, W: FloatArray, above: float = 0.0) -> Lists:
+    """Trees with U > 0, and weights whose belief is greater than `above`."""
+    calls = np.flatnonzero(U > 0)
+    ends = np.arange(len(U) // g.board_width + 1) * g.board_width
+    lines = np.searchsorted(calls, ends)
+    table = W.reshape(-1, g.features).T
+    f, k = np.nonzero(table > above)
+    line, column = np.divmod(k, g.window_width)
+    a, di = np.divmod(line, g.window_height)
+    steps = (a * g.board_height + di) * g.board_width + (g.window_width - 1 - column)
+    features = np.searchsorted(f, np.arange(g.features + 1))
+    return Lists(calls, lines, features, steps, np.ascontiguousarray(table[f, k]))
+
+
+# Lists come one by one: each look into a tuple in a loop would count references, slowly.
+
+
+@inlined
+def _hear_calls(
+    n: Any, first: Any, last: Any, g: Any, U: Any, W: Any, calls: Any, lines: Any, out: Any
+) -> None:
+    """Add what the placements of some rows hear from trees that call.
+
+    Row by row, so that the sums and the weights that meet them stay in cache.
+    """
+    run = g.width * g.features
+    for i in range(first, last):
+        for a in range(g.channels):
+            for di in range(g.window_height):
+                line = (n * g.channels + a) * g.board_height + i + di
+                weights = (a * g.window_height + di) * g.window_width
+                for z in range(lines[line], lines[line + 1]):
+                    left = calls[z] - line * g.board_width - g.window_width + 1
+                    low, high = max(left, 0), min(left + g.window_width, g.width)
+                    source = np.uint64((weights + low - left) * g.features)
+                    target = np.uint64((i - first) * run + low * g.features)
+                    u = U[calls[z]]
+                    for x in range(np.uint64((high - low) * g.features)):
+                        out[target + x] += _and_up(W[source + x], u)
+
+
+@inlined
+def _hear_silence(corner: Any, first: Any, last: Any, U: Any, steps: Any, weights: Any) -> Any:
+    """What a placement hears from the other trees: only weights that are on pass it on."""
+    total = np.float32(0)
+    for y in range(first, last):
+        u = U[corner + steps[y]]
+        if u < 0:
+            total += _and_up(weights[y], u)
+    return total
+
+
+@parallel
+def hear_all(n_images: Any, g: Any, U: Any, W: Any, lists: Any, out: Any) -> None:
+    """Sums of the messages to all placements."""
+    calls, lines, features, steps, weights = lists
+    row = g.width * g.features
+    for job in nb.prange(n_images * g.height):
+        n, i = job // g.height, job % g.height
+        sums = np.zeros(row, np.float32)
+        _hear_calls(n, i, i + 1, g, U, W, calls, lines, sums)
+        for j in range(g.width):
+            corner = (n * g.channels * g.board_height + i) * g.board_width + j
+            for f in range(g.features):
+                x = j * g.features + f
+                between = features[f], features[f + 1]
+                silence = _hear_silence(corner, *between, U, steps, weights)
+                out[job * row + x] = sums[x] + silence
+
+
+@parallel
+def find_candidates(
+    tiles: Any,
+    g: Any,
+    U: Any,
+    W: Any,
+    lists: Any,
+    prior: Any,
+    active: Any,
+    starts: Any,
+    reach: Any,
+    threshold: Any,
+    found: Any,
+    beliefs: Any,
+    counts: Any,
+) -> None:
+    """The most probable inactive placements of every tile whose belief is above the threshold.
+
+    `tiles`: images, tiles down and across, height and width of a tile.  `reach` is the most that
+    calling trees can tell a position.
+    """
+    n_images, down, across, tile_height, tile_width = tiles
+    calls, lines, features, steps, weights = lists
+    most = found.shape[1]
+    for job in nb.prange(n_images * down):
+        n, first = job // down, (job % down) * tile_height
+        last = min(first + tile_height, g.height)
+        within = np.zeros(across, np.bool_)
+        for i in range(first, last):
+            for j in range(g.width):
+                position = (n * g.height + i) * g.width + j
+                within[j // tile_width] |= reach[position] > threshold[n]
+        if not within.any():
+            continue
+        sums = np.zeros((last - first) * g.width * g.features, np.float32)
+        _hear_calls(n, first, last, g, U, W, calls, lines, sums)
+        space = tile_height * tile_width * g.features
+        numbers, values = np.empty(space, np.int64), np.empty(space, np.float32)
+        for x in range(across):
+            if not within[x]:
+                continue
+            m = 0
+            for i in range(first, last):
+                for j in range(x * tile_width, min((x + 1) * tile_width, g.width)):
+                    position = (n * g.height + i) * g.width + j
+                    if reach[position] <= threshold[n]:
+                        continue
+                    corner = (n * g.channels * g.board_height + i) * g.board_width + j
+                    p = starts[position]
+                    for f in range(g.features):
+                        number = position * g.features + f
+                        if p < starts[position + 1] and active[p] == number:
+                            p += 1
+                            continue
+                        b = sums[((i - first) * g.width + j) * g.features + f]
+                        b += prior[number if prior.size > 1 else 0]
+                        if b > threshold[n]:
+                            between = features[f], features[f + 1]
+                            b += _hear_silence(corner, *between, U, steps, weights)
+                        if b > threshold[n]:
+                            numbers[m], values[m] = number, b
+                            m += 1
+            tile = job * across + x
+            counts[tile] = min(m, most)
+            if m <= most:
+                found[tile, :m], beliefs[tile, :m] = numbers[:m], values[:m]
+            else:
+                best = np.argsort(-values[:m])[:most]
+                found[tile], beliefs[tile] = numbers[best], values[best]
+
+
+@entry
+def strongest_inactive(
+    n_images: Any, g: Any, U: Any, lists: Any, belief: Any, is_active: Any, out: Any
+) -> None:
+    """Into `out` the largest message down from an inactive placement to every tree."""
+    _, _, features, steps, weights = lists
+    for number in range(belief.size):
+        if is_active[number]:
+            continue
+        f = number % g.features
+        position = number // g.features
+        j, line = position % g.width, position // g.width
+        n, i = line // g.height, line % g.height
+        corner = (n * g.channels * g.board_height + i) * g.board_width + j
+        for y in range(features[f], features[f + 1]):
+            element = corner + steps[y]
+            w = weights[y]
+            s = belief[number] - _and_up(w, U[element])
+            out[element] = larger(out[element], _and_down(s, w))

@@ -1,0 +1,163 @@
+"""The edges of active placements: lists by tree, built anew when the set of placements changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.engine.active.geometry import Geometry, IntArray, locate, placement_offset, tree_bases
+from hcnet.engine.cpu_compilation import compiled, entry
+from hcnet.images import BoolArray, FloatArray
+
+_and_up = compiled.and_up
+
+# Bytes of an edge: which placement, the message to it, and the message to its weight.
+EDGE_BYTES = 12
+
+
+@dataclass
+class Edges:
+    """Active placements in the order of their numbers, and the trees that they reach.
+
+    Edges ``begin[k]`` to ``begin[k + 1]`` are those of tree k, in the order of the placements.
+    """
+
+    where: IntArray  # (placements,): their numbers
+    offset: IntArray  # (placements,): `placement_offset`
+    trees: IntArray  # (trees,): elements of the board
+    base: IntArray  # (trees,): `tree_bases`
+    begin: IntArray  # (trees + 1,)
+    index: NDArray[np.int32]  # (board,): which tree an element has; arbitrary where it has none
+    who: NDArray[np.int32]  # (edges,)
+    to_S: FloatArray
+    to_W: FloatArray
+
+    @property
+    def lists(self) -> tuple[NDArray[Any], ...]:
+        """For compiled code."""
+        return self.trees, self.base, self.begin, self.offset, self.who, self.to_S, self.to_W
+
+
+def no_edges(board: int) -> Edges:
+    """Nothing is active."""
+    nothing, none = np.empty(0, np.int64), np.empty(0, np.float32)
+    index = np.empty(board, np.int32)
+    who = np.empty(0, np.int32)
+    begin = np.zeros(1, np.int64)
+    return Edges(nothing, nothing, nothing, nothing, begin, index, who, none, none.copy())
+
+
+def rebuilt(
+    edges: Edges, where: IntArray, g: Geometry, observed: BoolArray, U: FloatArray, W: FloatArray
+) -> Edges:
+    """The edges of another set of placements.
+
+    Placements that stay keep their messages; new ones get what the closed form gives them, with
+    U what the trees tell inactive placements and W the beliefs of the weights.
+    """
+    n_images = len(observed) // g.board_size
+    cover = np.zeros((n_images, g.board_height + 1, g.board_width + 1), np.int32)
+    _cover(where, g, cover)
+    planes = (n_images, g.channels, g.board_height, g.board_width)
+    reached = np.broadcast_to(cover[:, None, :-1, :-1], planes).reshape(-1)
+    trees = np.flatnonzero((reached > 0) & observed)
+    begin = np.concatenate([[0], np.cumsum(reached[trees], dtype=np.int64)])
+    index = np.empty(len(observed), np.int32)
+    index[trees] = np.arange(len(trees), dtype=np.int32)
+    everything = np.union1d(edges.where, where)
+    new = Edges(
+        where=where,
+        offset=np.empty(len(where), np.int64),
+        trees=trees,
+        base=tree_bases(g, trees),
+        begin=begin,
+        index=index,
+        who=np.empty(begin[-1], np.int32),
+        to_S=np.empty(begin[-1], np.float32),
+        to_W=np.empty(begin[-1], np.float32),
+    )
+    _move(
+        everything,
+        np.isin(everything, edges.where, assume_unique=True),
+        np.isin(everything, where, assume_unique=True),
+        g,
+        observed,
+        U,
+        W,
+        (edges.index, edges.begin[:-1].copy(), edges.to_S, edges.to_W),
+        (new.index, new.begin[:-1].copy(), new.to_S, new.to_W),
+        new.base,
+        new.who,
+        new.offset,
+    )
+    return new
+
+
+@entry
+def _cover(where: Any, g: Any, cover: Any) -> None:
+    """How many placements cover every element of a board, by adding up their corners twice."""
+    h, w = g.window_height, g.window_width
+    for z in range(where.size):
+        n, i, j, _ = locate(where[z], g)
+        cover[n, i, j] += 1
+        cover[n, i + h, j + w] += 1
+        cover[n, i + h, j] -= 1
+        cover[n, i, j + w] -= 1
+    for n in range(cover.shape[0]):
+        for i in range(cover.shape[1]):
+            for j in range(1, cover.shape[2]):
+                cover[n, i, j] += cover[n, i, j - 1]
+        for i in range(1, cover.shape[1]):
+            for j in range(cover.shape[2]):
+                cover[n, i, j] += cover[n, i - 1, j]
+
+
+@entry
+def _move(
+    everything: Any,
+    was: Any,
+    stays: Any,
+    g: Any,
+    observed: Any,
+    U: Any,
+    W: Any,
+    old: Any,
+    new: Any,
+    base: Any,
+    who: Any,
+    offset: Any,
+) -> None:
+    """Walk through old and new placements in order; lists of both kinds fill in step."""
+    old_index, old_next, old_S, old_W = old
+    new_index, new_next, new_S, new_W = new
+    p = 0
+    for z in range(everything.size):
+        n, i, j, f = locate(everything[z], g)
+        own = placement_offset(i, j, f, g)
+        for a in range(g.channels):
+            for di in range(g.window_height):
+                line = ((n * g.channels + a) * g.board_height + i + di) * g.board_width + j
+                for element in range(line, line + g.window_width):
+                    if not observed[element]:
+                        continue
+                    source = -1
+                    if was[z]:
+                        k = old_index[element]
+                        source = old_next[k]
+                        old_next[k] += 1
+                    if stays[z]:
+                        k = new_index[element]
+                        e = new_next[k]
+                        new_next[k] += 1
+                        who[e] = p
+                        if source >= 0:
+                            new_S[e], new_W[e] = old_S[source], old_W[source]
+                        else:
+                            belief = W[base[k] + own]
+                            new_S[e], new_W[e] = _and_up(belief, U[element]), 0
+        if stays[z]:
+            offset[p] = own
+            p += 1

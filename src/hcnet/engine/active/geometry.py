@@ -1,0 +1,122 @@
+"""Where placements, pixels and weights of a feature layer lie in the arrays of this engine.
+
+A *board* is the image with a margin of unobserved pixels as wide as windows reach over its border,
+so that the window of every placement lies on it: element (i + di, j + dj) of the board is under
+weight (di, dj) of a placement at (i, j).
+
+Placements are numbered ((image × height + i) × width + j) × features + f.  Weights lie as
+(channel, di, last column first, f), so that for a tree the weights of neighbouring placements are
+neighbours in memory: the weight of a tree's leaf is at `tree_bases` + `placement_offset`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.engine.cpu_compilation import inlined
+from hcnet.images import FloatArray
+from hcnet.layers import FeatureLayer
+
+IntArray = NDArray[np.int64]
+
+
+class Geometry(NamedTuple):
+    """Sizes that compiled code needs."""
+
+    channels: int
+    board_height: int
+    board_width: int
+    height: int  # of S
+    width: int
+    window_height: int
+    window_width: int
+    features: int
+
+    @property
+    def positions(self) -> int:
+        """Positions of a feature in an image."""
+        return self.height * self.width
+
+    @property
+    def board_size(self) -> int:
+        """Elements of the board of one image."""
+        return self.channels * self.board_height * self.board_width
+
+    @property
+    def edges(self) -> int:
+        """Edges of a placement: its weights."""
+        return self.channels * self.window_height * self.window_width
+
+
+def geometry(layer: FeatureLayer) -> Geometry:
+    """The sizes of a layer."""
+    (h, w), (hs, ws) = layer.feature_size, layer.placement_size
+    return Geometry(layer.n_channels, hs + h - 1, ws + w - 1, hs, ws, h, w, layer.n_features)
+
+
+def to_board(layer: FeatureLayer, values: NDArray[Any]) -> NDArray[Any]:
+    """(images, channels, height, width) with the margin, as one run of memory; 0 there."""
+    oh, ow = layer.overhang
+    return np.ascontiguousarray(np.pad(values, ((0, 0), (0, 0), (oh, oh), (ow, ow)))).reshape(-1)
+
+
+def from_board(layer: FeatureLayer, board: NDArray[Any], n_images: int) -> NDArray[Any]:
+    """Inverse of `to_board`."""
+    g, (H, W), (oh, ow) = geometry(layer), layer.image_size, layer.overhang
+    planes = board.reshape(n_images, g.channels, g.board_height, g.board_width)
+    return planes[:, :, oh : oh + H, ow : ow + W]
+
+
+def to_weights(values: FloatArray) -> FloatArray:
+    """(channels, features, height, width) to this engine's order."""
+    return np.ascontiguousarray(np.moveaxis(values[..., ::-1], 1, 3), dtype=np.float32).reshape(-1)
+
+
+def from_weights(layer: FeatureLayer, weights: FloatArray) -> FloatArray:
+    """Inverse of `to_weights`."""
+    shape = (layer.n_channels, *layer.feature_size, layer.n_features)
+    return np.moveaxis(weights.reshape(shape), 3, 1)[..., ::-1]
+
+
+def to_placements(values: FloatArray) -> FloatArray:
+    """(images, features, height, width) to the order of the placements' numbers."""
+    return np.ascontiguousarray(np.moveaxis(values, 1, 3), dtype=np.float32).reshape(-1)
+
+
+def from_placements(layer: FeatureLayer, values: FloatArray) -> FloatArray:
+    """Inverse of `to_placements`."""
+    return np.moveaxis(values.reshape(-1, *layer.placement_size, layer.n_features), 3, 1)
+
+
+def coordinates(g: Geometry, where: IntArray) -> IntArray:
+    """(placements, 4): image, feature, row and column."""
+    position, f = np.divmod(where, g.features)
+    row, column = np.divmod(position, g.width)
+    n, row = np.divmod(row, g.height)
+    return np.stack([n, f, row, column], axis=1)
+
+
+@inlined
+def locate(where: Any, g: Any) -> Any:
+    """Image, row, column and feature of a placement."""
+    f = where % g.features
+    position = where // g.features
+    row = position // g.width
+    return row // g.height, row % g.height, position % g.width, f
+
+
+@inlined
+def placement_offset(i: Any, j: Any, f: Any, g: Any) -> Any:
+    """What a placement adds to a tree's base (`tree_bases`)."""
+    return (j - i * g.window_width) * g.features + f
+
+
+def tree_bases(g: Geometry, elements: IntArray) -> IntArray:
+    """Where the weights of the leaves of some trees are counted from."""
+    line, column = np.divmod(elements, g.board_width)
+    channel, row = np.divmod(line % (g.channels * g.board_height), g.board_height)
+    line = (channel * g.window_height + row) * g.window_width
+    return np.asarray((line + g.window_width - 1 - column) * g.features)

@@ -1,0 +1,252 @@
+"""A feature layer of which only what is undecided has messages: the active set."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.engine.active import closed_form
+from hcnet.engine.active.edges import EDGE_BYTES, no_edges, rebuilt
+from hcnet.engine.active.geometry import (
+    Geometry,
+    IntArray,
+    coordinates,
+    from_board,
+    from_placements,
+    from_weights,
+    geometry,
+    to_board,
+    to_placements,
+    to_weights,
+)
+from hcnet.engine.active.updates import add_up, run_lane, run_lanes, trees_down
+from hcnet.engine.schedules import Batch, Schedule
+from hcnet.factors import HUGE
+from hcnet.images import BoolArray, FloatArray
+from hcnet.layers import FeatureLayer
+
+# Placements that may be active in a tile of the size of a window.  Undecided placements beyond
+# wait until others are decided: docs/performance.md has what this costs and saves.
+PER_TILE = 32
+# Placements of a tile that become active in the same sweep.
+AT_ONCE = 4
+# A placement is inactive below minus the largest evidence of its image; it is dropped only when
+# it has fallen further, so that it does not come and go.
+DROP = 1.5
+
+
+class ActivePassing:
+    """Messages of one feature layer (`engine.base.FeaturePassing`)."""
+
+    def __init__(
+        self,
+        layer: FeatureLayer,
+        observed: BoolArray,
+        evidence: FloatArray,
+        placement_prior: FloatArray | float,
+        weight_prior: FloatArray,
+    ) -> None:
+        """Nothing is active, and all weights are at their priors.
+
+        `observed` and `evidence` are (images, channels, height, width), `placement_prior` is one
+        number or (images, features, height, width), `weight_prior` (channels, features, height,
+        width); priors as log-odds.
+        """
+        self._layer = layer
+        self._g = geometry(layer)
+        self._n_images = len(evidence)
+        self._observed = to_board(layer, observed)
+        self._edges = no_edges(len(self._observed))
+        self._weight_prior = to_weights(weight_prior)
+        self._carried = np.zeros_like(self._weight_prior)
+        self._U = self._E = np.zeros(len(self._observed), np.float32)
+        self._sums = np.zeros(0, np.float32)
+        self.hear(evidence)
+        self.expect(placement_prior)
+        self._refresh()
+
+    @property
+    def n_active(self) -> int:
+        """Placements that have messages."""
+        return len(self._edges.where)
+
+    def carry(self, beliefs: FloatArray) -> None:
+        """Add what was learned elsewhere to the beliefs of W: until the next call."""
+        self._carried = to_weights(beliefs)
+        self._refresh()
+
+    def hear(self, evidence: FloatArray) -> None:
+        """New evidence for R."""
+        self._E = np.where(self._observed, to_board(self._layer, evidence), np.float32(0))
+        U = self._E.copy()
+        U[self._edges.trees] = self._U[self._edges.trees]
+        self._U = U
+
+    def expect(self, placement_prior: FloatArray | float) -> None:
+        """Another prior of S."""
+        if np.ndim(placement_prior) == 0:
+            self._prior = np.array([placement_prior], np.float32)
+        else:
+            self._prior = to_placements(np.asarray(placement_prior, np.float32))
+        self._sum_up()
+
+    def sweep(self, schedule: Schedule, rng: np.random.Generator, damping: float = 1.0) -> float:
+        """Update every tree once; the largest change of a belief."""
+        weights = self._W.copy()
+        self._admit()
+        before = self._S.copy()
+        for batch in schedule.batches(self._owners(), rng):
+            self._update(batch, np.float32(damping))
+        self._refresh()
+        return max(
+            float(np.abs(self._S - before).max(initial=0.0)),
+            float(np.abs(self._W - weights).max(initial=0.0)),
+        )
+
+    def up(self) -> FloatArray:
+        """Sums of the messages to S: (images, features, height, width)."""
+        return np.ascontiguousarray(from_placements(self._layer, self._all_sums()))
+
+    def down(self) -> FloatArray:
+        """Messages to R: (images, channels, height, width)."""
+        g, edges = self._g, self._edges
+        is_active = np.zeros(self._n_images * g.positions * g.features, bool)
+        is_active[edges.where] = True
+        belief = self._all_sums() + self._prior
+        out = np.full(len(self._E), -HUGE, np.float32)
+        everything = closed_form.listed(g, self._U, self._W, above=-HUGE)
+        arguments = (self._n_images, g, self._U, everything.arrays, belief, is_active, out)
+        closed_form.strongest_inactive(*arguments)
+        trees_down(edges.lists, (self._S, self._W), out)
+        return from_board(self._layer, np.clip(out, -HUGE, HUGE), self._n_images)
+
+    def placement_beliefs(self) -> FloatArray:
+        """Max-marginal differences of S: (images, features, height, width)."""
+        return from_placements(self._layer, self._all_sums() + self._prior)
+
+    def weight_beliefs(self) -> FloatArray:
+        """Max-marginal differences of W: (channels, features, height, width)."""
+        return from_weights(self._layer, self._W)
+
+    def placements(self) -> IntArray:
+        """(placements, 4): image, feature, row and column of the S that are on."""
+        found = coordinates(self._g, self._edges.where[self._S > 0])
+        return found[np.lexsort(found.T[::-1])]
+
+    def _owners(self) -> NDArray[np.int32]:
+        return (self._edges.trees // self._g.board_size).astype(np.int32)
+
+    def _all_sums(self) -> FloatArray:
+        g = self._g
+        out = np.empty(self._n_images * g.positions * g.features, np.float32)
+        lists = closed_form.listed(g, self._U, self._W).arrays
+        closed_form.hear_all(self._n_images, g, self._U, self._W, lists, out)
+        out[self._edges.where] = self._sums
+        return out
+
+    def _refresh(self) -> None:
+        """Beliefs from the messages, added up anew."""
+        self._sums = np.zeros(self.n_active, np.float32)
+        self._W = np.zeros_like(self._weight_prior)
+        add_up(self._edges.lists, self._sums, self._W)
+        self._W += self._carried + self._weight_prior
+        self._sum_up()
+
+    def _sum_up(self) -> None:
+        where = self._edges.where if len(self._prior) > 1 else 0
+        self._S = (self._prior[where] + self._sums).astype(np.float32)
+
+    def _update(self, batch: Batch, damping: np.float32) -> None:
+        lists, boards = self._edges.lists, (self._E, self._U)
+        beliefs = seen = (self._S, self._W)
+        if batch.simultaneous:
+            seen = self._S.copy(), self._W.copy()
+        if batch.simultaneous or len(batch.lanes) <= 2:
+            run_lane(batch.order, lists, *boards, seen, beliefs, damping)
+            return
+        weights = np.repeat(self._W[None], len(batch.lanes) - 1, axis=0)
+        run_lanes(batch.order, batch.lanes, lists, *boards, self._S, weights, damping)
+        weights -= self._W
+        self._W += weights.sum(axis=0)
+
+    def _admit(self) -> None:
+        """Let undecided placements in, and decided ones go."""
+        tiling = _tiling(self._g, self._n_images)
+        strongest = np.abs(self._E).reshape(self._n_images, -1).max(axis=1)
+        where, belief = self._candidates(tiling, -strongest)
+        owner = self._edges.where // (self._g.positions * self._g.features)
+        stay = -DROP * strongest[owner] < self._S
+        where = np.concatenate([self._edges.where[stay], where])
+        belief = np.concatenate([self._S[stay], belief])
+        n, _, i, j = coordinates(self._g, where).T
+        _, down, across, height, width = tiling
+        tile = (n * down + i // height) * across + j // width
+        order = np.lexsort((-belief, tile))
+        rank = np.arange(len(order)) - np.searchsorted(tile[order], tile[order])
+        where = np.sort(where[order[rank < PER_TILE]])
+        if np.array_equal(where, self._edges.where):
+            return
+        before = self._edges
+        self._edges = rebuilt(before, where, self._g, self._observed, self._U, self._W)
+        gone = np.setdiff1d(before.trees, self._edges.trees, assume_unique=True)
+        self._U[gone] = self._E[gone]
+        self._refresh()
+
+    def _candidates(
+        self, tiling: tuple[int, int, int, int, int], threshold: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        g = self._g
+        n_tiles = tiling[0] * tiling[1] * tiling[2]
+        found = np.empty((n_tiles, AT_ONCE), np.int64)
+        beliefs = np.empty((n_tiles, AT_ONCE), np.float32)
+        counts = np.zeros(n_tiles, np.int64)
+        positions = self._n_images * g.positions
+        here = np.bincount(self._edges.where // g.features, minlength=positions)
+        closed_form.find_candidates(
+            tiling,
+            g,
+            self._U,
+            self._W,
+            closed_form.listed(g, self._U, self._W).arrays,
+            self._prior,
+            self._edges.where,
+            np.concatenate([[0], np.cumsum(here)]),
+            self._reach(),
+            threshold,
+            found,
+            beliefs,
+            counts,
+        )
+        which = np.arange(AT_ONCE) < counts[:, None]
+        return found[which], beliefs[which]
+
+    def _reach(self) -> FloatArray:
+        """The most that a placement at each position can have as its belief."""
+        g = self._g
+        planes = self._U.reshape(self._n_images, g.channels, g.board_height, g.board_width)
+        calls = np.maximum(planes, 0).sum(axis=1, dtype=float)
+        total = np.pad(calls.cumsum(axis=1).cumsum(axis=2), ((0, 0), (1, 0), (1, 0)))
+        h, w = g.window_height, g.window_width
+        reach = total[:, h:, w:] - total[:, :-h, w:] - total[:, h:, :-w] + total[:, :-h, :-w]
+        prior = self._prior
+        if len(prior) > 1:
+            prior = prior.reshape(-1, g.features).max(axis=1)
+        return np.asarray(reach.reshape(-1) * (1 + 1e-6) + prior, dtype=np.float32)
+
+
+def _tiling(g: Geometry, n_images: int) -> tuple[int, int, int, int, int]:
+    """Images, tiles down and across, height and width of a tile."""
+    height, width = min(g.window_height, g.height), min(g.window_width, g.width)
+    return n_images, -(-g.height // height), -(-g.width // width), height, width
+
+
+def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> int:
+    """Bytes that the active set takes at its peak, known before a run starts."""
+    g = geometry(layer)
+    n, down, across, height, _ = _tiling(g, n_images)
+    capacity = min(n * down * across * PER_TILE, n * g.positions * g.features)
+    edges = 2 * capacity * g.edges * EDGE_BYTES  # old and new ones, while the set changes
+    boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * 5 * 8
+    tiles = n * down * across * PER_TILE * 12 + 16 * height * g.width * g.features * 4
+    weights = 4 * g.edges * g.features * (5 + (lanes if lanes > 1 else 0))
+    return edges + boards + tiles + weights

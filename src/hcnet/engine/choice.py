@@ -1,0 +1,68 @@
+"""The engines that can be chosen, by name."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from hcnet.engine.active.passing import ActivePassing, active_memory
+from hcnet.engine.base import Engine, FeaturePassing
+from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.dense import DensePassing
+from hcnet.engine.reference import ReferenceEngine
+from hcnet.images import BoolArray, FloatArray
+from hcnet.layers import FeatureLayer
+from hcnet.messages import Layout, trees_of
+
+EngineName = Literal["active", "dense", "reference"]
+ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
+DEFAULT_ENGINE: EngineName = "active"
+
+# Bytes of messages up to which "active" stores them all.
+SMALL = 2**26
+
+
+def updates_by(name: str) -> Engine:
+    """What computes the messages of pools and classes, and of trees that are all stored."""
+    return ReferenceEngine() if name == "reference" else CPUEngine()
+
+
+def start_passing(
+    name: str,
+    layer: FeatureLayer,
+    observed: BoolArray,
+    evidence: FloatArray,
+    placement_prior: FloatArray | float,
+    weight_prior: FloatArray,
+    rng: np.random.Generator,
+    alike: bool = False,
+) -> FeaturePassing:
+    """A feature layer without messages.
+
+    `observed` and `evidence` are (images, channels, height, width), `placement_prior` is one number
+    or (images, features, height, width), `weight_prior` (channels, features, height, width);
+    priors as log-odds.  With `alike` all images have their trees in the same order.
+    """
+    if keeps_active_set(name, layer, len(evidence), int(observed.sum())):
+        return ActivePassing(layer, observed, evidence, placement_prior, weight_prior)
+    trees = trees_of(observed, rng, alike)
+    return DensePassing(updates_by(name), layer, trees, evidence, placement_prior, weight_prior)
+
+
+def passing_memory(
+    name: str, layer: FeatureLayer, n_images: int, n_trees: int, lanes: int = 1
+) -> int:
+    """Bytes that `start_passing` and sweeps take at their peak, known before a run starts."""
+    if keeps_active_set(name, layer, n_images, n_trees):
+        return active_memory(layer, n_images, lanes)
+    return Layout(layer, n_images).memory(n_trees, lanes)
+
+
+def keeps_active_set(name: str, layer: FeatureLayer, n_images: int, n_trees: int) -> bool:
+    """Whether a layer stores only its active placements.
+
+    A small layer stores everything: that costs little, and is the paper's algorithm to the letter.
+    """
+    dense = Layout(layer, n_images).memory(n_trees)
+    return name == "active" and dense > max(SMALL, active_memory(layer, n_images))

@@ -1,0 +1,106 @@
+"""A feature layer all of whose messages are stored: the reference of the active set."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.engine.base import Engine, rebuild
+from hcnet.engine.schedules import Schedule
+from hcnet.images import FloatArray
+from hcnet.layers import FeatureLayer
+from hcnet.messages import start_messages
+
+# Beliefs are running sums of float32 messages; every so many sweeps they are added up anew.
+REBUILD_EVERY = 10
+# A float32 belief of this size still holds its messages to a thousandth.
+LARGEST_EXACT = 1e4
+
+
+class DensePassing:
+    """Messages of one feature layer (`engine.base.FeaturePassing`)."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        layer: FeatureLayer,
+        elements: NDArray[np.int32],
+        evidence: FloatArray,
+        placement_prior: FloatArray | float,
+        weight_prior: FloatArray,
+        keep: bool = True,
+    ) -> None:
+        """All messages are 0; the arguments are those of `messages.start_messages`."""
+        self._engine = engine
+        self._shape = evidence.shape
+        self._elements = np.ravel_multi_index(tuple(elements.T), evidence.shape)
+        self._messages = start_messages(
+            layer, elements, evidence, placement_prior, weight_prior, keep
+        )
+        self._sweeps = 0
+        self._fresh = True  # the beliefs have been added up since the last sweep
+        self._sums = np.zeros_like(self._messages.field), np.zeros_like(self._messages.kernel)
+
+    def hear(self, evidence: FloatArray) -> None:
+        """New evidence for R."""
+        self._messages.evidence[:] = evidence.reshape(-1)[self._elements]
+
+    def expect(self, placement_prior: FloatArray) -> None:
+        """Another prior of S."""
+        m = self._messages
+        m.field[:], m.kernel[:] = self._sums
+        m.set_placement_prior(placement_prior)
+        m.add_priors()
+
+    def sweep(self, schedule: Schedule, rng: np.random.Generator, damping: float = 1.0) -> float:
+        """Update every tree once; the largest change of a belief."""
+        m = self._messages
+        if self._sweeps and self._sweeps % REBUILD_EVERY == 0 and not self._fresh:
+            rebuild(self._engine, m)
+        field, kernel = m.field.copy(), m.kernel.copy()
+        for batch in schedule.batches(m.images, rng):
+            self._engine.update(m, batch, damping)
+        self._sweeps += 1
+        self._fresh = False
+        return max(
+            float(np.abs(m.field - field).max(initial=0.0)),
+            float(np.abs(m.kernel - kernel).max(initial=0.0)),
+        )
+
+    def up(self) -> FloatArray:
+        """Sums of the messages to S: (images, features, height, width).
+
+        Beliefs minus priors, unless a prior is so large that it has swallowed messages; and added
+        up anew every so often, against the drift of float32.
+        """
+        m, layout = self._messages, self._messages.layout
+        priors = layout.from_field(m.field_prior), layout.from_kernel(m.kernel_prior)
+        small = max(float(np.abs(prior).max()) for prior in priors) < LARGEST_EXACT
+        if small and self._sweeps % REBUILD_EVERY:
+            m.field -= m.field_prior
+            m.kernel -= m.kernel_prior
+        else:
+            self._engine.collect(m)
+            self._fresh = True
+        sums = np.array(m.placement_beliefs(), order="C")
+        self._sums = m.field.copy(), m.kernel.copy()
+        m.add_priors()
+        return sums
+
+    def down(self) -> FloatArray:
+        """Messages to R: (images, channels, height, width); every element must have a tree."""
+        out = np.empty(int(np.prod(self._shape)), np.float32)
+        out[self._elements] = self._engine.trees_to_R(self._messages)
+        return out.reshape(self._shape)
+
+    def placement_beliefs(self) -> FloatArray:
+        """Max-marginal differences of S: (images, features, height, width)."""
+        return self._messages.placement_beliefs()
+
+    def weight_beliefs(self) -> FloatArray:
+        """Max-marginal differences of W: (channels, features, height, width)."""
+        return self._messages.weight_beliefs()
+
+    def placements(self) -> NDArray[np.int64]:
+        """(placements, 4): image, feature, row and column of the S that are on."""
+        return np.argwhere(self.placement_beliefs() > 0).astype(np.int64)

@@ -1,0 +1,207 @@
+"""The active set: a fixed point of it is one of the dense engine, message by message."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numba
+import numpy as np
+import pytest
+from dense_twin import dense_twin
+
+from hcnet.engine import choice
+from hcnet.engine.active import passing as active
+from hcnet.engine.active.passing import ActivePassing, active_memory
+from hcnet.engine.choice import keeps_active_set, start_passing
+from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
+from hcnet.layers import FeatureLayer
+
+K = 6.9  # evidence of a pixel
+# name: (layer, images)
+LAYERS = {
+    "page": (FeatureLayer(3, 1, (4, 4), (14, 15), "full"), 1),
+    "small images": (FeatureLayer(3, 1, (4, 3), (9, 8), "valid"), 3),
+    "two channels": (FeatureLayer(2, 2, (3, 3), (8, 9), "full"), 2),
+    "large features": (FeatureLayer(3, 2, (7, 6), (9, 9), "valid"), 3),
+}
+ANY_LAYER = pytest.mark.parametrize("name", LAYERS)
+
+
+@pytest.fixture(autouse=True)
+def no_limit(monkeypatch):
+    """Every undecided placement may be active."""
+    monkeypatch.setattr(active, "PER_TILE", 10**5)
+    monkeypatch.setattr(active, "AT_ONCE", 10**5)
+
+
+def problem(name, seed, lead):
+    """Images of random parts, not all pixels observed; W's priors lead to the parts, or not."""
+    layer, n = LAYERS[name]
+    rng = np.random.default_rng(seed)
+    h, w = layer.feature_size
+    parts = rng.random((layer.n_features, layer.n_channels, h, w)) < 0.5
+    oh, ow = layer.overhang
+    H, W = layer.image_size
+    board = np.zeros((n, layer.n_channels, H + 2 * oh, W + 2 * ow), bool)
+    for k in range(n):
+        for _ in range(3):
+            r, c = (rng.integers(size) for size in layer.placement_size)
+            board[k, :, r : r + h, c : c + w] |= parts[rng.integers(layer.n_features)]
+    pixels = board[:, :, oh : oh + H, ow : ow + W]
+    observed = rng.random(pixels.shape) < 0.9
+    evidence = np.where(observed, np.where(pixels, K, -K), 0).astype(np.float32)
+    prior = rng.uniform(-0.6, -0.4, (layer.n_channels, layer.n_features, h, w))
+    prior += lead * np.where(np.swapaxes(parts, 0, 1), 1, -1)
+    return layer, observed, evidence, -3 * K, prior.astype(np.float32)
+
+
+def settle(passing, schedule="sequential", sweeps=300, seed=0):
+    rng = np.random.default_rng(seed)
+    order = Schedule(schedule, rounds=3, block_size=20)
+    steps = (passing.sweep(order, rng, 1.0 if k < 30 else 0.5) for k in range(sweeps))
+    return any(change < 1e-4 for change in steps)
+
+
+@ANY_LAYER
+@pytest.mark.parametrize("lead", [0.0, 1.0, 20.0])
+def test_a_fixed_point_is_one_of_the_dense_engine(name, lead):
+    settled = 0
+    for seed in range(6):
+        passing = ActivePassing(*problem(name, seed, lead))
+        if not settle(passing):
+            continue
+        settled += 1
+        assert 0 < passing.n_active < passing.placement_beliefs().size
+        twin = dense_twin(passing)
+        for what in ("placement_beliefs", "weight_beliefs"):
+            got, wanted = (getattr(one, what)() for one in (passing, twin))
+            np.testing.assert_allclose(got, wanted, atol=2e-3, err_msg=what)
+        np.testing.assert_allclose(passing.up(), twin.up(), atol=2e-3)
+        assert twin.sweep(Schedule("flooding"), np.random.default_rng(0)) < 2e-3
+    assert settled >= 4
+
+
+@ANY_LAYER
+def test_where_parts_are_nearly_known_the_dense_engine_settles_at_the_same_beliefs(name):
+    """There may be several fixed points, and the order of updates decides: not in most cases."""
+    same = 0
+    for seed in range(8):
+        start = problem(name, seed, 20.0)
+        got = ActivePassing(*start)
+        wanted = start_passing("dense", *start, np.random.default_rng(seed))
+        assert settle(got)
+        assert settle(wanted)
+        assert len(got.placements()) > 0
+        if not np.array_equal(got.placements(), wanted.placements()):
+            continue
+        same += 1
+        for what in ("placement_beliefs", "weight_beliefs"):
+            x, y = (getattr(one, what)() for one in (got, wanted))
+            np.testing.assert_allclose(x, y, atol=2e-3, err_msg=what)
+    assert same >= 6
+
+
+@ANY_LAYER
+@pytest.mark.parametrize("schedule", SCHEDULE_NAMES)
+def test_every_schedule_settles_at_a_fixed_point_of_the_dense_engine(name, schedule):
+    passing = ActivePassing(*problem(name, 1, 20.0))
+    assert settle(passing, schedule)
+    assert dense_twin(passing).sweep(Schedule("flooding"), np.random.default_rng(0)) < 2e-3
+
+
+@ANY_LAYER
+def test_messages_to_R_are_those_of_the_dense_engine(name):
+    layer, observed, evidence, prior, weights = problem(name, 2, 20.0)
+    everything = np.ones_like(observed)
+    evidence = np.where(observed, evidence, -1).astype(np.float32)
+    passing = ActivePassing(layer, everything, evidence, prior, weights)
+    assert settle(passing)
+    down = passing.down()
+    assert down.max() > 0 > down.min() > -1e4
+    np.testing.assert_allclose(down, dense_twin(passing).down(), atol=2e-3)
+
+
+def test_new_evidence_and_priors_are_taken_up():
+    layer, observed, evidence, prior, weights = problem("small images", 3, 20.0)
+    everything = np.ones_like(observed)
+    rng = np.random.default_rng(0)
+    passing = ActivePassing(layer, everything, np.zeros_like(evidence), -1e30, weights)
+    passing.sweep(Schedule(), rng)
+    assert passing.n_active == 0
+    assert np.abs(passing.up()).max() == 0
+    passing.hear(evidence)
+    passing.expect(np.full((len(evidence), layer.n_features, *layer.placement_size), prior))
+    assert settle(passing)
+    wanted = ActivePassing(layer, everything, evidence, prior, weights)
+    assert settle(wanted)
+    np.testing.assert_allclose(passing.placement_beliefs(), wanted.placement_beliefs(), atol=2e-3)
+
+
+@pytest.mark.parametrize("schedule", ["per-image", "blocks"])
+def test_the_number_of_threads_does_not_matter(schedule):
+    before = numba.get_num_threads()
+    beliefs = []
+    for threads in (1, before):
+        numba.set_num_threads(threads)
+        try:
+            passing = ActivePassing(*problem("small images", 4, 20.0))
+            rng = np.random.default_rng(0)
+            for _ in range(4):
+                passing.sweep(Schedule(schedule, rounds=3), rng)
+        finally:
+            numba.set_num_threads(before)
+        beliefs.append(passing.weight_beliefs())
+    np.testing.assert_array_equal(*beliefs)
+    assert np.ptp(beliefs[0]) > K
+
+
+def test_no_more_placements_are_active_than_a_tile_may_have(monkeypatch):
+    monkeypatch.setattr(active, "PER_TILE", 5)
+    monkeypatch.setattr(active, "AT_ONCE", 2)
+    passing = ActivePassing(*problem("page", 5, 1.0))
+    rng = np.random.default_rng(0)
+    most = 0
+    for k in range(6):
+        passing.sweep(Schedule(), rng)
+        g = passing._g
+        position, _ = np.divmod(passing._edges.where, g.features)
+        tile = position // g.width // 4 * 100 + position % g.width // 4
+        assert np.unique(tile, return_counts=True)[1].max(initial=0) <= min(2 * k + 2, 5)
+        most = max(most, passing.n_active)
+    assert most > 8
+
+
+def test_memory_is_known_before_a_run(monkeypatch):
+    monkeypatch.setattr(active, "PER_TILE", 32)
+    monkeypatch.setattr(active, "AT_ONCE", 32)
+    layer = FeatureLayer(8, 1, (10, 10), (90, 90))
+    rng = np.random.default_rng(0)
+    observed = np.ones((1, 1, 90, 90), bool)
+    evidence = np.where(rng.random(observed.shape) < 0.3, K, -K).astype(np.float32)
+    weights = rng.uniform(-0.6, -0.4, (1, 8, 10, 10)).astype(np.float32)
+
+    def run():
+        passing = ActivePassing(layer, observed, evidence, -2 * K, weights)
+        for _ in range(3):
+            passing.sweep(Schedule(), np.random.default_rng(0))
+        return passing.n_active
+
+    assert run() > 2000
+    tracemalloc.start()
+    try:
+        run()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 0.5 * active_memory(layer, 1) < peak < active_memory(layer, 1)
+
+
+def test_small_layers_store_everything(monkeypatch):
+    monkeypatch.setattr(active, "PER_TILE", 32)
+    small, n = LAYERS["page"]
+    page = FeatureLayer(16, 1, (12, 12), (200, 200))
+    assert not keeps_active_set("active", small, n, 14 * 15)
+    assert keeps_active_set("active", page, 1, 40_000)
+    assert not keeps_active_set("dense", page, 1, 40_000)
+    dense, sparse = (choice.passing_memory(name, page, 1, 40_000) for name in ("dense", "active"))
+    assert sparse < dense / 10

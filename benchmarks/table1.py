@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
+from benchmarks.baselines import noca_learner
 from benchmarks.harness import Benchmark, Row, measure, seeds, spread, start, table
 from hcnet import FeatureLearner
 from hcnet.datasets import PartsData, letters, symbols, text, two_bars
@@ -24,7 +27,34 @@ DATA: dict[str, tuple[Callable[..., PartsData], Any, int, float, float]] = {
     "noisy letters": (lambda **k: letters(noise=0.03, **k), (12, 12), 12, 0.73, 24),
     "text": (text, None, 32, 0.28, 31),
 }
-MODES = ("refined", "mpmp")
+# Starts of NOCA: as many as a few minutes allow, the best by its bound is taken.
+NOCA_STARTS = {"two bars": 12, "symbols": 6}
+# The paper's ratio and minutes of NOCA.
+PAPER_NOCA = {
+    "two bars": (0.84, 0.67),
+    "symbols": (0.85, 92),
+    "clean letters": (0.98, 662),
+    "noisy letters": (1.02, 716),
+    "text": (0.84, 1222),
+}
+# Seeds of a mode unless told otherwise: NOCA takes minutes for a page.
+MODES = {"refined": 20, "mpmp": 10, "noca": 3}
+
+
+def paper(name: str, mode: str) -> tuple[float, float]:
+    """The paper's ratio and minutes."""
+    return PAPER_NOCA[name] if mode == "noca" else DATA[name][3:]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a fit left behind, whoever made it."""
+
+    features: BoolArray
+    placements: NDArray[np.int64]
+    reconstruction: BoolArray
+    ratio: float
+    facts: Row  # of this mode alone
 
 
 # A part "clearly pays" if the code would grow by this much without it: half of the 2 % by which
@@ -32,9 +62,7 @@ MODES = ("refined", "mpmp")
 CLEARLY = 0.01
 
 
-def paying(
-    data: PartsData, size: tuple[int, int], learner: FeatureLearner
-) -> tuple[BoolArray, BoolArray]:
+def paying(data: PartsData, size: tuple[int, int], fit: Fit) -> tuple[BoolArray, BoolArray]:
     """Which true parts pay for themselves at all, and which clearly.
 
     Judged in the shortest explanation known: the fit's, or that of a search started at the
@@ -47,8 +75,8 @@ def paying(
     while search.step():
         pass
     corners = np.array([0, 0, *improver.canvas.layer.overhang])
-    features = [improver.feature(weights) for weights in learner.features_]
-    fitted = improver.evaluate(features, learner.placements_ + corners)
+    features = [improver.feature(weights) for weights in fit.features]
+    fitted = improver.evaluate(features, fit.placements + corners)
     best = min(fitted, search.now, key=lambda explanation: explanation.bits)
     saved = bits_saved(improver, best) / best.bits
     exact = np.array([[part_iou(t, f.weights) == 1 for f in best.features] for t in data.features])
@@ -56,42 +84,68 @@ def paying(
     return worth > 0, worth > CLEARLY
 
 
+def fit_hcn(data: PartsData, size: tuple[int, int], n: int | None, mode: str, seed: int) -> Fit:
+    """Our own learner; `n` features at the most, None: as many as pay."""
+    learner = FeatureLearner(n, size, algorithm=mode, random_state=seed).fit(data.images)
+    return Fit(
+        learner.features_,
+        learner.placements_,
+        learner.inverse_transform(learner.transform(data.images)),
+        learner.compression_ratio_,
+        {"megabytes_messages": learner.memory_ / 2**20, "status": learner.status_},
+    )
+
+
+def fit_noca(data: PartsData, size: tuple[int, int], n: int, seed: int, starts: int) -> Fit:
+    """The paper's peer."""
+    parts = noca_learner.learn(data.images, n, size, seed, starts)
+    return Fit(
+        parts.features,
+        parts.placements,
+        parts.reconstruction,
+        parts.compression_ratio,
+        {"bounds": parts.bounds, "levels": parts.levels, "steps": parts.n_iter},
+    )
+
+
 def one(bench: Benchmark, name: str, mode: str, seed: int) -> None:
     """Fit one data set with one seed, and store what came of it."""
-    generator, window, n_mpmp, paper_ratio, paper_minutes = DATA[name]
+    generator, window, n_given, *_ = DATA[name]
     data = generator(random_state=seed)
     size = window or data.feature_size
-    learner = FeatureLearner(
-        n_mpmp if mode == "mpmp" else None, size, algorithm=mode, random_state=seed
-    )
-    learner, seconds, megabytes = measure(lambda: learner.fit(data.images))
-    found = learner.inverse_transform(learner.transform(data.images))
-    iou = matched_iou(learner.features_, data.features)
-    pays, clearly = paying(data, size, learner)
+
+    def work() -> Fit:
+        if mode == "noca":
+            return fit_noca(data, size, n_given, seed, NOCA_STARTS.get(name, 3))
+        return fit_hcn(data, size, n_given if mode == "mpmp" else None, mode, seed)
+
+    fit, seconds, megabytes = measure(work)
+    iou = matched_iou(fit.features, data.features)
+    pays, clearly = paying(data, size, fit)
     truth = true_compression(data, size)
+    paper_ratio, paper_minutes = paper(name, mode)
     bench.add(
         data=name,
         mode=mode,
         seed=seed,
-        ratio=learner.compression_ratio_,
+        ratio=fit.ratio,
         ratio_true=truth,
-        relative=learner.compression_ratio_ / truth,
+        relative=fit.ratio / truth,
         ratio_paper=paper_ratio,
         iou_mean=float(iou.mean()),
         iou_paying_min=float(iou[pays].min(initial=1.0)),
         iou_clearly_paying_min=float(iou[clearly].min(initial=1.0)),
-        parts=len(learner.features_),
+        parts=len(fit.features),
         parts_true=len(iou),
         parts_paying=int(pays.sum()),
         parts_clearly_paying=int(clearly.sum()),
         parts_exact=int((iou == 1).sum()),
         not_exact=[data.names[k] for k in np.flatnonzero(pays & (iou < 1))],
-        wrong_pixels=float((found != data.clean).mean()),
+        wrong_pixels=float((fit.reconstruction != data.clean).mean()),
         seconds=seconds,
         minutes_paper=paper_minutes,
-        megabytes_messages=learner.memory_ / 2**20,
         megabytes_peak=megabytes,
-        status=learner.status_,
+        **fit.facts,
     )
 
 
@@ -106,6 +160,7 @@ def report(rows: list[Row]) -> str:
             close = sum(r["relative"] <= 1.02 for r in mine)
             exact = sum(r["iou_paying_min"] == 1 for r in mine)
             clear = sum(r["iou_clearly_paying_min"] == 1 for r in mine)
+            paper_ratio, paper_minutes = paper(name, mode)
             peaks = [r["megabytes_peak"] for r in mine if r["megabytes_peak"] is not None]
             lines.append(
                 [
@@ -114,14 +169,14 @@ def report(rows: list[Row]) -> str:
                     seeds(mine),
                     spread([r["ratio"] for r in mine]),
                     spread([r["ratio_true"] for r in mine]),
-                    f"{DATA[name][3]:.2f}",
+                    f"{paper_ratio:.2f}",
                     f"{close}/{len(mine)}",
                     f"{clear}/{len(mine)}",
                     f"{exact}/{len(mine)}",
                     f"{np.mean([r['iou_mean'] for r in mine]):.3f}",
                     f"{100 * np.mean([r['wrong_pixels'] for r in mine]):.3f} %",
                     spread([r["seconds"] for r in mine], 1),
-                    f"{60 * DATA[name][4]:.0f}",
+                    f"{60 * paper_minutes:.0f}",
                     f"{max(peaks):.0f}" if peaks else "–",
                 ]
             )
@@ -154,14 +209,14 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     numba.set_num_threads(1)
     FeatureLearner(2, (3, 3), random_state=0, max_iter=2).fit(np.eye(12, dtype=bool))  # compile
     FeatureLearner(2, (3, 3), algorithm="mpmp", max_iter=2).fit(np.eye(12, dtype=bool))
+    noca_learner.learn(np.eye(12, dtype=bool)[None, None], 2, (3, 3), 0, max_steps=1)
     only = options.only.split(",") if options.only else []
     names = [n for n in DATA if n in only] or list(DATA)[: 4 if options.quick else None]
     modes = [m for m in MODES if m in only] or list(MODES)
     for name in names:
         for mode in modes:
-            n = options.seeds or (20 if mode == "refined" else 10)
-            n = 1 if options.quick else n
-            if options.quick and mode == "mpmp" and name != "two bars":
+            n = 1 if options.quick else options.seeds or MODES[mode]
+            if options.quick and mode != "refined" and name != "two bars":
                 continue
             for seed in range(options.first_seed, options.first_seed + n):
                 one(bench, name, mode, seed)

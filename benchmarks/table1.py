@@ -108,7 +108,7 @@ def fit_noca(data: PartsData, size: tuple[int, int], n: int, seed: int, starts: 
     )
 
 
-def one(bench: Benchmark, name: str, mode: str, seed: int) -> None:
+def one(bench: Benchmark, name: str, mode: str, seed: int, quick: bool = False) -> None:
     """Fit one data set with one seed, and store what came of it."""
     generator, window, n_given, *_ = DATA[name]
     data = generator(random_state=seed)
@@ -116,7 +116,7 @@ def one(bench: Benchmark, name: str, mode: str, seed: int) -> None:
 
     def work() -> Fit:
         if mode == "noca":
-            return fit_noca(data, size, n_given, seed, NOCA_STARTS.get(name, 3))
+            return fit_noca(data, size, n_given, seed, 1 if quick else NOCA_STARTS.get(name, 3))
         return fit_hcn(data, size, n_given if mode == "mpmp" else None, mode, seed)
 
     fit, seconds, megabytes = measure(work)
@@ -219,7 +219,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
             if options.quick and mode != "refined" and name != "two bars":
                 continue
             for seed in range(options.first_seed, options.first_seed + n):
-                one(bench, name, mode, seed)
+                one(bench, name, mode, seed, options.quick)
                 last = bench.rows[-1]
                 print(
                     f"  {name}, {mode}, seed {seed}: {last['ratio']:.4f} "

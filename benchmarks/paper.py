@@ -49,13 +49,17 @@ it; it *clearly* pays if it would be longer by more than 1 %. In a text the rare
 pay, nor do some that others make up together (a d from a c and an l), which is why the mean IoU
 over all letters is below 1 where the code is shorter than that of the true parts. Seconds are on
 one core, while another core was busy. The paper's images are not public: its figures are of other
-images of the same kind.""",
+images of the same kind. *noca* is the paper's peer, noisy-OR component analysis, with as many
+features as *mpmp*; its seconds are those of all its starts, and "paper" is the paper's figure for
+it ([baselines.md](baselines.md)).""",
     "deconvolution": """Four 5×5 parts, placed with probability 0.01 per position and at least three
 times per image; fitted with at most five features of 6×6.""",
     "bmf": """Share of entries in % at which the product of the two binary factors differs from the
 noise-free matrix. Noise and densities are estimated; the rank is given except in the column
 "automatic rank" (at most 20). At 40 % flips fewer components are more probable than the truth, and
-the automatic rank says so: give the rank there.""",
+the automatic rank says so: give the rank there. *Asso* is measured here on the same matrices, with
+the rank given ([baselines.md](baselines.md)); where it is marked "literature" it is the published
+figure.""",
     "online": """The paper's three settings: images of 32×32 with five random characters and 3 %
 flipped pixels, eight features of 12×12, minibatches of 5, λ = 0.95. *mpmp*: the paper's algorithm
 alone; *refined*: the default, which ends with moves on the last images. The paper shows the learned

@@ -1,1 +1,1 @@
-"""What the paper compares with, and what users would pick instead; not part of the library."""
+"""What the paper compares with, and what users would pick instead."""

@@ -59,6 +59,20 @@ def start(
     return Benchmark(name, description, options.json), options
 
 
+def selected(only: str | None, items: Sequence[Any]) -> tuple[Any, ...]:
+    """Of numbers those in `only`, of names those that begin with something in it; else all.
+
+    ``0.01,cnn`` selects a level of noise and some methods.
+    """
+    wanted = tuple(only.lower().split(",")) if only else ()
+    chosen = [
+        item
+        for item in items
+        if (item.lower().startswith(wanted) if isinstance(item, str) else str(item) in wanted)
+    ]
+    return tuple(chosen or items)
+
+
 def facts() -> Row:
     """Machine and versions."""
     return {

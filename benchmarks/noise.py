@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC
-
-from benchmarks.harness import Benchmark, Row, spread, start, table
+from benchmarks.harness import Benchmark, Row, selected, spread, start, table
+from benchmarks.rivals import RIVALS, held_out
 from benchmarks.shape_models import compare, network, test_set, wrong
 from hcnet.datasets import shapes
 
 SIZE = 21
 FLIPS = (0.001, 0.003, 0.01, 0.03, 0.1)
-METHODS = ("HCN", "HCN, fast pass", "SVM", "logistic regression")
+PEERS = (
+    "CNN, same form",
+    "CNN, ReLU",
+    "SVM",
+    "SVM, pooled pixels",
+    "k-NN, pooled pixels",
+    "logistic regression",
+)
+METHODS = ("HCN", "HCN, fast pass", *PEERS)
 
 
 def report(rows: list[Row]) -> str:
@@ -19,6 +25,8 @@ def report(rows: list[Row]) -> str:
     lines = []
     for flips in FLIPS:
         mine = [r for r in rows if r["flips"] == flips]
+        if not mine:
+            continue
         line = [f"{100 * flips:g} %"]
         for method in METHODS:
             line.append(spread([100 * r["wrong"] for r in mine if r["method"] == method], 2))
@@ -34,34 +42,28 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     """Run the benchmark."""
     bench, options = start("noise", "100 labelled training images with flipped pixels", arguments)
     n = options.seeds or (1 if options.quick else 20)
+    levels = (0.001, 0.1) if options.quick else FLIPS
+    methods = ("HCN", "CNN, same form", *PEERS[2:]) if options.quick else METHODS
+    levels, methods = selected(options.only, levels), selected(options.only, methods)
     test = test_set(SIZE, 1000 if options.quick else 10_000, options.first_seed)
-    flat = test.images.reshape(len(test.images), -1)
-    for flips in FLIPS:
+    for flips in levels:
         for seed in range(options.first_seed, options.first_seed + n):
             data = shapes(feature_size=SIZE, noise=flips, random_state=seed)
             X, y = data.images, data.labels
-            model = network(SIZE, supervised=True, random_state=seed)
-            model.fit(X, y)
-            exact, iou = compare(model, data)
-            errors = {
-                "HCN": wrong(model, test, "explain"),
-                "HCN, fast pass": wrong(model, test, "forward"),
-            }
-            for method, peer in (
-                ("SVM", SVC(C=10)),
-                ("logistic regression", LogisticRegression(max_iter=1000)),
-            ):
-                predicted = peer.fit(X.reshape(len(X), -1), y).predict(flat)
-                errors[method] = float((predicted != test.labels).mean())
+            errors, learned = {}, {}
+            if "HCN" in methods:
+                model = network(SIZE, supervised=True, random_state=seed).fit(X, y)
+                exact, iou = compare(model, data)
+                learned = {"w2_exact": exact, "iou": float(iou.mean())}
+                errors["HCN"] = wrong(model, test, "explain")
+                errors["HCN, fast pass"] = wrong(model, test, "forward")
+            for method in PEERS:
+                if method in methods:
+                    peer = RIVALS[method](SIZE, seed).fit(X, y, held_out(SIZE, seed))
+                    errors[method] = float((peer.predict(test.images) != test.labels).mean())
             for method, error in errors.items():
-                bench.add(
-                    flips=flips,
-                    method=method,
-                    seed=seed,
-                    wrong=error,
-                    w2_exact=exact,
-                    iou=float(iou.mean()),
-                )
+                more = learned if method == "HCN" else {}
+                bench.add(flips=flips, method=method, seed=seed, wrong=error, **more)
     report(bench.rows)
     return bench
 

@@ -7,14 +7,22 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
+from benchmarks.baselines.classic import Chosen
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
+from benchmarks.rivals import held_out, same_form
 from benchmarks.shape_models import network, test_set, wrong
 from hcnet.datasets import shapes
 from hcnet.datasets.shapes import ShapesData
 
 SIZE = 21
 LABELLED = (4, 8, 20, 100)
-METHODS = ("HCN", "HCN, labelled images only", "SVM", "1-NN", "logistic regression")
+CLASSIC = {
+    "SVM": lambda: Chosen([SVC(C=10)]),
+    "1-NN": lambda: Chosen([KNeighborsClassifier(1)]),
+    "logistic regression": lambda: Chosen([LogisticRegression(max_iter=1000)]),
+    "1-NN, pooled pixels": lambda: Chosen([KNeighborsClassifier(1)], pool=3),
+}
+METHODS = ("HCN", "HCN, labelled images only", "CNN, same form", *CLASSIC)
 
 
 def some_labels(data: ShapesData, n: int) -> np.ndarray:
@@ -45,7 +53,6 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     bench, options = start("semisupervised", "100 images of which few carry labels", arguments)
     n = options.seeds or (1 if options.quick else 20)
     test = test_set(SIZE, 1000 if options.quick else 10_000, options.first_seed)
-    flat = test.images.reshape(len(test.images), -1)
     for seed in range(options.first_seed, options.first_seed + n):
         data = shapes(feature_size=SIZE, random_state=seed)
         for labelled in LABELLED:
@@ -57,13 +64,11 @@ def main(arguments: list[str] | None = None) -> Benchmark:
             alone = network(SIZE, supervised=True, random_state=seed)
             alone.fit(data.images[known], y[known])
             errors["HCN, labelled images only"] = wrong(alone, test, "explain")
-            X = data.images.reshape(len(data.images), -1)[known]
-            for method, peer in (
-                ("SVM", SVC(C=10)),
-                ("1-NN", KNeighborsClassifier(1)),
-                ("logistic regression", LogisticRegression(max_iter=1000)),
-            ):
-                errors[method] = float((peer.fit(X, y[known]).predict(flat) != test.labels).mean())
+            peers = {"CNN, same form": same_form(SIZE, seed)}
+            peers |= {method: make() for method, make in CLASSIC.items()}
+            for method, peer in peers.items():
+                peer.fit(data.images[known], y[known], held_out(SIZE, seed))
+                errors[method] = float((peer.predict(test.images) != test.labels).mean())
             for method, error in errors.items():
                 bench.add(labelled=labelled, method=method, seed=seed, wrong=error, seconds=seconds)
     report(bench.rows)

@@ -30,5 +30,5 @@ paper: $(VENV)/installed
 	$(BIN)/python -m benchmarks.paper $(ARGS)
 
 clean:
-	rm -rf $(VENV) demo-output bench-output build dist .pytest_cache .mypy_cache .ruff_cache .numba_cache
+	rm -rf $(VENV) .cache demo-output bench-output build dist .pytest_cache .mypy_cache .ruff_cache .numba_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from benchmarks.harness import Benchmark, Row, measure, spread, start, table
+from benchmarks.harness import Benchmark, Row, measure, selected, spread, start, table
 from benchmarks.pgmax_environment import UnavailableError, python, solve
 from hcnet import FeatureLearner
 from hcnet.datasets import deconvolution
@@ -165,7 +165,8 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     FeatureLearner(2, (3, 3), random_state=0, max_iter=2).fit(np.eye(12, dtype=bool))  # compile
     n = options.seeds or (1 if options.quick else 3)
     n_images, iterations = (10, 30) if options.quick else (100, ITERATIONS)
-    reachable = True
+    methods = selected(options.only, METHODS)
+    reachable = "PGMax" in methods
     for seed in range(options.first_seed, options.first_seed + n):
         data = deconvolution(n_images=n_images, random_state=seed)
         facts = {"seed": seed, "images": n_images, "iterations": iterations}
@@ -176,9 +177,10 @@ def main(arguments: list[str] | None = None) -> Benchmark:
             except UnavailableError as reason:
                 reachable = False
                 print(f"PGMax is not measured: {reason}.\n", flush=True)
-        for method, settings in HCNET.items():
-            row = with_hcnet(data, seed, iterations, settings)
-            bench.add(method=method, **facts, **row)
+        for method in HCNET:
+            if method in methods:
+                row = with_hcnet(data, seed, iterations, HCNET[method])
+                bench.add(method=method, **facts, **row)
     report(bench.rows)
     return bench
 

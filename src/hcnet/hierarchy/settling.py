@@ -83,9 +83,9 @@ def _freedom(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any) -
     for r, c in np.argwhere(choice != OFF):
         member = choice[r, c]
         _leave(window, r, c, choice, taken)
-        total += _open_gain(below, log_prior, window, r, c, taken)
-        total -= _gain(below, log_prior, window, r, c, member, taken)
         y, x = _position(window, r, c, member)
+        total += _open_gain(below, log_prior, window, r, c, taken)
+        total -= _gain(below, log_prior[r, c, member], y, x, taken)
         taken[y, x] += 1
     return total
 
@@ -130,13 +130,15 @@ def _position(window: Any, r: Any, c: Any, m: Any) -> Any:
     return r + m // window[1] - window[2], c + m % window[1] - window[3]
 
 
+# Loops over a window run over its rows and columns: dividing would take most of the time.
+
+
 @_kernel
-def _gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, m: Any, taken: Any) -> Any:
-    """What an element gains if it moves to a member; one that is on already gains nothing more."""
-    y, x = _position(window, r, c, m)
+def _gain(below: Any, log_prior: Any, y: Any, x: Any, taken: Any) -> Any:
+    """What an element gains if it moves there; where another is already, nothing but the prior."""
     if not (0 <= y < below.shape[0] and 0 <= x < below.shape[1]):
         return -np.inf
-    value = np.float64(log_prior[r, c, m])
+    value = np.float64(log_prior)
     return value + below[y, x] if taken[y, x] == 0 else value
 
 
@@ -144,12 +146,15 @@ def _gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, m: Any, taken
 def _open_gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, taken: Any) -> Any:
     """What an element gains if all positions are left open to it: the log of a sum over them."""
     best, rest = -np.inf, 0.0
-    for m in range(window[0] * window[1]):
-        value = _gain(below, log_prior, window, r, c, m, taken)
-        if value > best:
-            rest, best = rest * np.exp(best - value) + 1.0, value
-        elif value > -np.inf:
-            rest += np.exp(value - best)
+    top, left, m = r - window[2], c - window[3], 0
+    for y in range(top, top + window[0]):
+        for x in range(left, left + window[1]):
+            value = _gain(below, log_prior[r, c, m], y, x, taken)
+            m += 1
+            if value > best:
+                rest, best = rest * np.exp(best - value) + 1.0, value
+            elif value > -np.inf:
+                rest += np.exp(value - best)
     return best + np.log(rest)
 
 
@@ -157,10 +162,11 @@ def _open_gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, taken: A
 def _good_positions(below: Any, r: Any, c: Any, window: Any) -> Any:
     """Positions in the window of an element that have evidence for them."""
     good = 0
-    for m in range(window[0] * window[1]):
-        y, x = _position(window, r, c, m)
-        if 0 <= y < below.shape[0] and 0 <= x < below.shape[1] and below[y, x] > 0:
-            good += 1
+    top, left = r - window[2], c - window[3]
+    for y in range(max(top, 0), min(top + window[0], below.shape[0])):
+        for x in range(max(left, 0), min(left + window[1], below.shape[1])):
+            if below[y, x] > 0:
+                good += 1
     return good
 
 
@@ -170,15 +176,20 @@ def _move(below: Any, log_prior: Any, window: Any, r: Any, c: Any, choice: Any, 
 
     Of equally good positions the centre, which is tried first, and then the next in order.
     """
-    members = window[0] * window[1]
-    centre = (window[0] - 1) // 2 * window[1] + (window[1] - 1) // 2
+    i, j = (window[0] - 1) // 2, (window[1] - 1) // 2
+    m = i * window[1] + j
+    top, left = r - window[2], c - window[3]
     best = -np.inf
-    for k in range(members):
-        m = (centre + k) % members
-        value = _gain(below, log_prior, window, r, c, m, taken)
+    for _ in range(window[0] * window[1]):
+        value = _gain(below, log_prior[r, c, m], top + i, left + j, taken)
         if value > best:
             best = value
             choice[r, c] = m
+        m, j = m + 1, j + 1
+        if j == window[1]:
+            i, j = i + 1, 0
+            if i == window[0]:
+                i, m = 0, 0
     y, x = _position(window, r, c, choice[r, c])
     taken[y, x] += 1
 

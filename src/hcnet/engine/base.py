@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.schedules import Batch, Schedule
+from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import ClassLayer
 from hcnet.messages import Messages
@@ -76,8 +77,11 @@ class FeaturePassing(Protocol):
         """Sums of the messages to S: (images, features, height, width)."""
         ...
 
-    def down(self) -> FloatArray:
-        """Messages to R: (images, channels, height, width)."""
+    def down(self, least: float = -HUGE) -> FloatArray:
+        """Messages to R: (images, channels, height, width).
+
+        Those below `least` change nothing, and may be given as minus infinity.
+        """
         ...
 
     def placement_beliefs(self) -> FloatArray:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.base import Engine, rebuild
 from hcnet.engine.schedules import Schedule
+from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 from hcnet.layers import FeatureLayer
 from hcnet.messages import start_messages
@@ -87,7 +88,7 @@ class DensePassing:
         m.add_priors()
         return sums
 
-    def down(self) -> FloatArray:
+    def down(self, least: float = -HUGE) -> FloatArray:
         """Messages to R: (images, channels, height, width); every element must have a tree."""
         out = np.empty(int(np.prod(self._shape)), np.float32)
         out[self._elements] = self._engine.trees_to_R(self._messages)

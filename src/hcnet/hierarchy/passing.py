@@ -14,6 +14,9 @@ from hcnet.hierarchy.network import Network
 from hcnet.images import BoolArray, FloatArray
 from hcnet.pool_messages import pool_memory, start_pools
 
+# Log-odds beyond which a probability is 0 or 1 for everybody.
+CERTAIN = 30.0
+
 
 class NetworkPassing:
     """The messages of all levels, for some images."""
@@ -77,7 +80,7 @@ class NetworkPassing:
         """
         for k in reversed(range(len(self._trees))):
             pools, trees = self._pools[k], self._trees[k]
-            above = trees.down()
+            above = trees.down(self._least(k))
             below = self._up[k - 1] if k else self._evidence
             for turn in range(explain_away):
                 if turn:
@@ -88,6 +91,17 @@ class NetworkPassing:
                 self._trees[k - 1].expect(heard)
             else:
                 self.image_down = heard
+
+    def _least(self, k: int) -> float:
+        """Messages down to R of a level that are lower than this change nothing below it.
+
+        They cannot make an S below probable, or let it take part in anything, whatever it has
+        heard from further below.
+        """
+        if k == 0:
+            return -float(2 * np.abs(self._evidence).max()) - CERTAIN
+        heard = float(np.abs(self._up[k - 1]).max() + np.abs(self._pools[k - 1].to_R).max())
+        return -heard - CERTAIN
 
     def weight_beliefs(self) -> list[FloatArray]:
         """Max-marginal differences of W, (features, channels, height, width) per level."""

@@ -15,7 +15,7 @@ import numba as nb
 import numpy as np
 
 from hcnet.engine.active.geometry import Geometry, IntArray
-from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
+from hcnet.engine.cpu_compilation import compiled, inlined, larger, parallel
 from hcnet.images import FloatArray
 
 _and_down, _and_up = compiled.and_down, compiled.and_up
@@ -178,22 +178,29 @@ def find_candidates(
                 found[tile], beliefs[tile] = numbers[best], values[best]
 
 
-@entry
+@parallel
 def strongest_inactive(
-    n_images: Any, g: Any, U: Any, lists: Any, belief: Any, is_active: Any, out: Any
+    n_images: Any, g: Any, U: Any, lists: Any, belief: Any, is_active: Any, least: Any, out: Any
 ) -> None:
-    """Into `out` the largest message down from an inactive placement to every tree."""
+    """Into `out` the largest message down from an inactive placement to every tree.
+
+    Those below `least` are left out: a message is at most what the placement or the weight says.
+    """
     _, _, features, steps, weights = lists
-    for number in range(belief.size):
-        if is_active[number]:
-            continue
-        f = number % g.features
-        position = number // g.features
-        j, line = position % g.width, position // g.width
-        n, i = line // g.height, line % g.height
-        corner = (n * g.channels * g.board_height + i) * g.board_width + j
-        for y in range(features[f], features[f + 1]):
-            element = corner + steps[y]
-            w = weights[y]
-            s = belief[number] - _and_up(w, U[element])
-            out[element] = larger(out[element], _and_down(s, w))
+    each = g.height * g.width * g.features
+    reach = np.float32(0)
+    for element in range(U.size):
+        reach = larger(reach, abs(U[element]))
+    for n in nb.prange(n_images):
+        for x in range(each):
+            number = n * each + x
+            if is_active[number] or belief[number] + reach < least:
+                continue
+            f, position = x % g.features, x // g.features
+            i, j = position // g.width, position % g.width
+            corner = (n * g.channels * g.board_height + i) * g.board_width + j
+            for y in range(features[f], features[f + 1]):
+                element = corner + steps[y]
+                w = weights[y]
+                s = belief[number] - _and_up(w, U[element])
+                out[element] = larger(out[element], _and_down(s, w))

@@ -107,16 +107,17 @@ class ActivePassing:
         """Sums of the messages to S: (images, features, height, width)."""
         return np.ascontiguousarray(from_placements(self._layer, self._all_sums()))
 
-    def down(self) -> FloatArray:
-        """Messages to R: (images, channels, height, width)."""
+    def down(self, least: float = -HUGE) -> FloatArray:
+        """Messages to R: (images, channels, height, width); those below `least` may be missing."""
         g, edges = self._g, self._edges
         is_active = np.zeros(self._n_images * g.positions * g.features, bool)
         is_active[edges.where] = True
         belief = self._all_sums() + self._prior
         out = np.full(len(self._E), -HUGE, np.float32)
-        everything = closed_form.listed(g, self._U, self._W, above=-HUGE)
-        arguments = (self._n_images, g, self._U, everything.arrays, belief, is_active, out)
-        closed_form.strongest_inactive(*arguments)
+        lists = closed_form.listed(g, self._U, self._W, above=least).arrays
+        closed_form.strongest_inactive(
+            self._n_images, g, self._U, lists, belief, is_active, np.float32(least), out
+        )
         trees_down(edges.lists, (self._S, self._W), out)
         return from_board(self._layer, np.clip(out, -HUGE, HUGE), self._n_images)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hcnet.engine.active.geometry import from_board, from_placements
+from hcnet.engine.active.geometry import from_board, from_placements, from_weights
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
 from hcnet.factors import and_up
@@ -18,8 +18,7 @@ def dense_twin(passing):
     prior = np.broadcast_to(passing._prior, (n * g.positions * g.features,))
     observed = from_board(layer, passing._observed, n)
     beliefs, weight_prior = passing.weight_beliefs(), passing._weight_prior + passing._carried
-    shape = (layer.n_channels, *layer.feature_size, layer.n_features)
-    weight_prior = np.moveaxis(weight_prior.reshape(shape), 3, 1)[..., ::-1]
+    weight_prior = from_weights(layer, weight_prior)
     trees = trees_of(observed, np.random.default_rng(0))
     S_prior = from_placements(layer, prior.astype(np.float32))
     twin = DensePassing(CPUEngine(), layer, trees, E, S_prior, weight_prior)

@@ -32,6 +32,7 @@ def no_limit(monkeypatch):
     """Every undecided placement may be active."""
     monkeypatch.setattr(active, "PER_TILE", 10**5)
     monkeypatch.setattr(active, "AT_ONCE", 10**5)
+    monkeypatch.setattr(active, "SHARE", 1)
 
 
 def problem(name, seed, lead):

@@ -121,7 +121,7 @@ def pass_messages(
     passing = NetworkPassing(network, evidence, clamped, allowed, DEFAULT_ENGINE, rng, True)
     for _ in range(n_passes):
         passing.forward(Schedule(shuffle=False), [1.0] * len(network.levels))
-        passing.backward(EXPLAIN_AWAY)
+        passing.backward(EXPLAIN_AWAY, to_pixels=True)
     return passing
 
 

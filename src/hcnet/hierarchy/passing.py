@@ -72,15 +72,18 @@ class NetworkPassing:
         down = self._engine.class_to_S(self.network.classes, self._up[-1], self._allowed)
         self._trees[-1].expect(down)
 
-    def backward(self, explain_away: int = 1) -> None:
+    def backward(self, explain_away: int = 1, to_pixels: bool = False) -> None:
         """Messages down, from the class layer to the image.
+
+        The messages to pixels are exact only with `to_pixels`; what they say about pixels that
+        are certain to be off takes time to find out, and matters to nothing else.
 
         With `explain_away` > 1 the ORs and the pools of a level talk to each other so many times
         before the level below hears of it.
         """
         for k in reversed(range(len(self._trees))):
             pools, trees = self._pools[k], self._trees[k]
-            above = trees.down(self._least(k))
+            above = trees.down(self._least(k, to_pixels))
             below = self._up[k - 1] if k else self._evidence
             for turn in range(explain_away):
                 if turn:
@@ -92,16 +95,15 @@ class NetworkPassing:
             else:
                 self.image_down = heard
 
-    def _least(self, k: int) -> float:
+    def _least(self, k: int, to_pixels: bool) -> float:
         """Messages down to R of a level that are lower than this change nothing below it.
 
         They cannot make an S below probable, or let it take part in anything, whatever it has
         heard from further below.
         """
-        if k == 0:
-            return -float(2 * np.abs(self._evidence).max()) - CERTAIN
-        heard = float(np.abs(self._up[k - 1]).max() + np.abs(self._pools[k - 1].to_R).max())
-        return -heard - CERTAIN
+        if k:
+            return -float(np.abs(self._up[k - 1]).max() + np.abs(self._pools[k - 1].to_R).max())
+        return -float(np.abs(self._evidence).max()) - (CERTAIN if to_pixels else 0)
 
     def weight_beliefs(self) -> list[FloatArray]:
         """Max-marginal differences of W, (features, channels, height, width) per level."""

@@ -42,13 +42,13 @@ def listed(g: Geometry, U: FloatArray, W: FloatArray, above: float = 0.0) -> Lis
     calls = np.flatnonzero(U > 0)
     ends = np.arange(len(U) // g.board_width + 1) * g.board_width
     lines = np.searchsorted(calls, ends)
-    table = W.reshape(-1, g.features).T
+    table = W.reshape(g.features, -1)
     f, k = np.nonzero(table > above)
     line, column = np.divmod(k, g.window_width)
     a, di = np.divmod(line, g.window_height)
-    steps = (a * g.board_height + di) * g.board_width + (g.window_width - 1 - column)
+    steps = (a * g.board_height + di) * g.board_width + column
     features = np.searchsorted(f, np.arange(g.features + 1))
-    return Lists(calls, lines, features, steps, np.ascontiguousarray(table[f, k]))
+    return Lists(calls, lines, features, steps, table[f, k])
 
 
 # Lists come one by one: each look into a tuple in a loop would count references, slowly.

@@ -5,8 +5,8 @@ so that the window of every placement lies on it: element (i + di, j + dj) of th
 weight (di, dj) of a placement at (i, j).
 
 Placements are numbered ((image × height + i) × width + j) × features + f.  Weights lie as
-(channel, di, last column first, f), so that for a tree the weights of neighbouring placements are
-neighbours in memory: the weight of a tree's leaf is at `tree_bases` + `placement_offset`.
+(f, channel, di, dj): what neighbouring trees have to do with a placement lies side by side, and
+the weight of a tree's leaf is at `tree_bases` + `placement_offset`.
 """
 
 from __future__ import annotations
@@ -72,13 +72,23 @@ def from_board(layer: FeatureLayer, board: NDArray[Any], n_images: int) -> NDArr
 
 def to_weights(values: FloatArray) -> FloatArray:
     """(channels, features, height, width) to this engine's order."""
-    return np.ascontiguousarray(np.moveaxis(values[..., ::-1], 1, 3), dtype=np.float32).reshape(-1)
+    return np.ascontiguousarray(np.swapaxes(values, 0, 1), dtype=np.float32).reshape(-1)
 
 
 def from_weights(layer: FeatureLayer, weights: FloatArray) -> FloatArray:
     """Inverse of `to_weights`."""
-    shape = (layer.n_channels, *layer.feature_size, layer.n_features)
-    return np.moveaxis(weights.reshape(shape), 3, 1)[..., ::-1]
+    shape = (layer.n_features, layer.n_channels, *layer.feature_size)
+    return np.swapaxes(weights.reshape(shape), 0, 1)
+
+
+def features_last(g: Geometry, weights: FloatArray) -> FloatArray:
+    """Weights as (channel, di, last column first, f).
+
+    For a tree the weights of neighbouring placements are then neighbours in memory.
+    """
+    shape = (g.features, g.channels, g.window_height, g.window_width)
+    flipped = np.moveaxis(weights.reshape(shape)[..., ::-1], 0, 3)
+    return np.ascontiguousarray(flipped).reshape(-1)
 
 
 def to_placements(values: FloatArray) -> FloatArray:
@@ -111,12 +121,12 @@ def locate(where: Any, g: Any) -> Any:
 @inlined
 def placement_offset(i: Any, j: Any, f: Any, g: Any) -> Any:
     """What a placement adds to a tree's base (`tree_bases`)."""
-    return (j - i * g.window_width) * g.features + f
+    weights = g.channels * g.window_height * g.window_width
+    return f * weights - i * g.window_width - j
 
 
 def tree_bases(g: Geometry, elements: IntArray) -> IntArray:
     """Where the weights of the leaves of some trees are counted from."""
     line, column = np.divmod(elements, g.board_width)
     channel, row = np.divmod(line % (g.channels * g.board_height), g.board_height)
-    line = (channel * g.window_height + row) * g.window_width
-    return np.asarray((line + g.window_width - 1 - column) * g.features)
+    return np.asarray((channel * g.window_height + row) * g.window_width + column)

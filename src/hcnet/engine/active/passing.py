@@ -11,6 +11,7 @@ from hcnet.engine.active.geometry import (
     Geometry,
     IntArray,
     coordinates,
+    features_last,
     from_board,
     from_placements,
     from_weights,
@@ -25,9 +26,10 @@ from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 
-# Placements that may be active in a tile of the size of a window.  Undecided placements beyond
-# wait until others are decided: docs/performance.md has what this costs and saves.
+# Placements that may be active in a tile of the size of a window, and at most one of how many.
+# Undecided placements beyond wait until others are decided.
 PER_TILE = 32
+SHARE = 40
 # Placements of a tile that become active in the same sweep.
 AT_ONCE = 4
 # A placement is inactive below minus the largest evidence of its image; it is dropped only when
@@ -141,7 +143,8 @@ class ActivePassing:
         g = self._g
         out = np.empty(self._n_images * g.positions * g.features, np.float32)
         lists = closed_form.listed(g, self._U, self._W).arrays
-        closed_form.hear_all(self._n_images, g, self._U, self._W, lists, out)
+        W = features_last(g, self._W)
+        closed_form.hear_all(self._n_images, g, self._U, W, lists, out)
         out[self._edges.where] = self._sums
         return out
 
@@ -184,7 +187,7 @@ class ActivePassing:
         tile = (n * down + i // height) * across + j // width
         order = np.lexsort((-belief, tile))
         rank = np.arange(len(order)) - np.searchsorted(tile[order], tile[order])
-        where = np.sort(where[order[rank < PER_TILE]])
+        where = np.sort(where[order[rank < per_tile(self._g)]])
         if np.array_equal(where, self._edges.where):
             return
         before = self._edges
@@ -207,7 +210,7 @@ class ActivePassing:
             tiling,
             g,
             self._U,
-            self._W,
+            features_last(g, self._W),
             closed_form.listed(g, self._U, self._W).arrays,
             self._prior,
             self._edges.where,
@@ -235,6 +238,12 @@ class ActivePassing:
         return np.asarray(reach.reshape(-1) * (1 + 1e-6) + prior, dtype=np.float32)
 
 
+def per_tile(g: Geometry) -> int:
+    """Placements that may be active in a tile."""
+    _, _, _, height, width = _tiling(g, 1)
+    return int(np.clip(height * width * g.features // SHARE, AT_ONCE, PER_TILE))
+
+
 def _tiling(g: Geometry, n_images: int) -> tuple[int, int, int, int, int]:
     """Images, tiles down and across, height and width of a tile."""
     height, width = min(g.window_height, g.height), min(g.window_width, g.width)
@@ -245,7 +254,7 @@ def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> int:
     """Bytes that the active set takes at its peak, known before a run starts."""
     g = geometry(layer)
     n, down, across, height, _ = _tiling(g, n_images)
-    capacity = min(n * down * across * PER_TILE, n * g.positions * g.features)
+    capacity = min(n * down * across * per_tile(g), n * g.positions * g.features)
     edges = 2 * capacity * g.edges * EDGE_BYTES  # old and new ones, while the set changes
     boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * 5 * 8
     tiles = n * down * across * PER_TILE * 12 + 16 * height * g.width * g.features * 4

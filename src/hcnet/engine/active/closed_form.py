@@ -16,6 +16,7 @@ import numpy as np
 
 from hcnet.engine.active.geometry import Geometry, IntArray
 from hcnet.engine.cpu_compilation import compiled, inlined, larger, parallel
+from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 
 _and_down, _and_up = compiled.and_down, compiled.and_up
@@ -79,10 +80,16 @@ def _hear_calls(
 
 
 @inlined
-def _hear_silence(corner: Any, first: Any, last: Any, U: Any, steps: Any, weights: Any) -> Any:
-    """What a placement hears from the other trees: only weights that are on pass it on."""
-    total = np.float32(0)
+def _hear_silence(
+    corner: Any, first: Any, last: Any, U: Any, steps: Any, weights: Any, total: Any, least: Any
+) -> Any:
+    """Add what a placement hears from the other trees: only weights that are on pass it on.
+
+    Nothing of it is positive: once the total is below `least`, the rest is of no interest.
+    """
     for y in range(first, last):
+        if total <= least:
+            break
         u = U[corner + steps[y]]
         if u < 0:
             total += _and_up(weights[y], u)
@@ -103,8 +110,9 @@ def hear_all(n_images: Any, g: Any, U: Any, W: Any, lists: Any, out: Any) -> Non
             for f in range(g.features):
                 x = j * g.features + f
                 between = features[f], features[f + 1]
-                silence = _hear_silence(corner, *between, U, steps, weights)
-                out[job * row + x] = sums[x] + silence
+                least = np.float32(-HUGE)
+                total = _hear_silence(corner, *between, U, steps, weights, sums[x], least)
+                out[job * row + x] = total
 
 
 @parallel
@@ -143,16 +151,14 @@ def find_candidates(
             continue
         sums = np.zeros((last - first) * g.width * g.features, np.float32)
         _hear_calls(n, first, last, g, U, W, calls, lines, sums)
-        space = tile_height * tile_width * g.features
-        numbers, values = np.empty(space, np.int64), np.empty(space, np.float32)
         for x in range(across):
             if not within[x]:
                 continue
-            m = 0
+            tile, m, bar = job * across + x, 0, threshold[n]
             for i in range(first, last):
                 for j in range(x * tile_width, min((x + 1) * tile_width, g.width)):
                     position = (n * g.height + i) * g.width + j
-                    if reach[position] <= threshold[n]:
+                    if reach[position] <= bar:
                         continue
                     corner = (n * g.channels * g.board_height + i) * g.board_width + j
                     p = starts[position]
@@ -163,19 +169,22 @@ def find_candidates(
                             continue
                         b = sums[((i - first) * g.width + j) * g.features + f]
                         b += prior[number if prior.size > 1 else 0]
-                        if b > threshold[n]:
-                            between = features[f], features[f + 1]
-                            b += _hear_silence(corner, *between, U, steps, weights)
-                        if b > threshold[n]:
-                            numbers[m], values[m] = number, b
+                        if b <= bar:
+                            continue
+                        between = features[f], features[f + 1]
+                        b = _hear_silence(corner, *between, U, steps, weights, b, bar)
+                        if b <= bar:
+                            continue
+                        # The best so far; once there are enough, the worst of them is the bar.
+                        k = m
+                        if m < most:
                             m += 1
-            tile = job * across + x
-            counts[tile] = min(m, most)
-            if m <= most:
-                found[tile, :m], beliefs[tile, :m] = numbers[:m], values[:m]
-            else:
-                best = np.argsort(-values[:m])[:most]
-                found[tile], beliefs[tile] = numbers[best], values[best]
+                        else:
+                            k = np.argmin(beliefs[tile])
+                        found[tile, k], beliefs[tile, k] = number, b
+                        if m == most:
+                            bar = beliefs[tile].min()
+            counts[tile] = m
 
 
 @parallel

@@ -28,7 +28,7 @@ from hcnet.layers import FeatureLayer
 
 # Placements that may be active in a tile of the size of a window, and at most one of how many.
 # Undecided placements beyond wait until others are decided.
-PER_TILE = 32
+PER_TILE = 16
 SHARE = 40
 # Placements of a tile that become active in the same sweep.
 AT_ONCE = 4

@@ -1,0 +1,132 @@
+"""Networks whose levels keep active sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from definition import layer, network
+
+from hcnet.engine import choice
+from hcnet.engine.active import passing as active
+from hcnet.engine.active.passing import ActivePassing
+from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
+from hcnet.factors import HUGE
+from hcnet.hierarchy.forward import forward
+from hcnet.hierarchy.network import sample, sample_templates
+from hcnet.hierarchy.passing import NetworkPassing, passing_memory
+from hcnet.images import Images, Noise
+from tests.engine.dense_twin import dense_twin
+
+CLEAR = Noise(1e-5, 1e-5)
+NETWORKS = {
+    "two levels": network(
+        layer(3, (4, 4), (2, 2)),
+        layer(3, (2, 2), (2, 2), perturbation=0.3),
+        image_size=(8, 8),
+        categories=(0, 0, 1),
+        noise=CLEAR,
+    ),
+    "two levels, several objects": network(
+        layer(2, (3, 3), (2, 3), "same"),
+        layer(2, (2, 3), (3, 1), "same"),
+        image_size=(6, 7),
+        channels=2,
+        categories=(0, 1),
+        p_on=0.1,
+        noise=CLEAR,
+    ),
+    "three levels": network(
+        layer(3, (3, 3), (2, 2)),
+        layer(2, (2, 2), (2, 1)),
+        layer(3, (1, 2), (1, 2), perturbation=0.2),
+        image_size=(7, 8),
+        categories=(0, 1, 1),
+        noise=CLEAR,
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def every_level_keeps_an_active_set(monkeypatch):
+    monkeypatch.setattr(choice, "keeps_active_set", lambda name, *size: name == "active")
+    monkeypatch.setattr(active, "PER_TILE", 10**4)
+    monkeypatch.setattr(active, "AT_ONCE", 10**4)
+    monkeypatch.setattr(active, "SHARE", 1)
+
+
+def start(name, seed, certainty, engine="active"):
+    net, rng = NETWORKS[name], np.random.default_rng(seed)
+    weights = [rng.random(level.weight_shape) < 0.4 for level in net.levels]
+    pixels, _ = sample(net, weights, sample_templates(net, 4, rng), rng)
+    images = Images(pixels, rng.random(pixels.shape) < 0.95)
+    priors = [np.where(W, certainty, -certainty) + rng.normal(0, 0.5, W.shape) for W in weights]
+    priors = [prior.astype(np.float32) for prior in priors]
+    allowed = np.ones((4, net.classes.n_templates), bool)
+    evidence = images.evidence(net.noise)
+    passing = NetworkPassing(net, evidence, priors, allowed, engine, rng)
+    return net, weights, images, passing
+
+
+@pytest.mark.parametrize("certainty", [2.0, 8.0, HUGE])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_level_settles_at_a_fixed_point_of_the_dense_engine(name, certainty):
+    """Given what it hears from its neighbours; all levels together need not settle."""
+    settled = [0] * len(NETWORKS[name].levels)
+    for seed in range(10):
+        net, _, _, passing = start(name, seed, certainty)
+        for _ in range(5):
+            passing.forward(Schedule(), [0.5] * len(net.levels))
+            passing.backward()
+        for k, trees in enumerate(passing._trees):
+            assert isinstance(trees, ActivePassing)
+            rng = np.random.default_rng(0)
+            changes = (trees.sweep(Schedule(), rng, 0.5) for _ in range(200))
+            if not any(change < 1e-4 for change in changes):
+                continue
+            settled[k] += 1
+            twin = dense_twin(trees)
+            got, wanted = trees.placement_beliefs(), twin.placement_beliefs()
+            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=0.01)
+            np.testing.assert_allclose(trees.down(), twin.down(), rtol=1e-5, atol=0.01)
+            assert twin.sweep(Schedule("flooding"), rng) < 0.01
+    assert min(settled) >= 3
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("schedule", SCHEDULE_NAMES)
+def test_the_first_pass_is_the_fast_forward_pass(name, schedule):
+    net, weights, images, passing = start(name, 0, HUGE)
+    passing.forward(Schedule(schedule), [1.0] * len(net.levels))
+    wanted = forward(net, weights, images.evidence(net.noise))
+    for got, expected in zip(passing.up, wanted, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-3)
+        assert np.ptp(expected) > 1
+
+
+def test_what_is_left_out_on_the_way_down_changes_nothing(monkeypatch):
+    beliefs = []
+    for exact in (False, True):
+        if exact:
+            monkeypatch.setattr(NetworkPassing, "_least", lambda self, k, pixels: -HUGE)
+        net, _, _, passing = start("two levels", 3, 2.0)
+        for _ in range(6):
+            passing.forward(Schedule(), [0.5] * len(net.levels))
+            passing.backward()
+        beliefs.append(passing.weight_beliefs())
+    for cut, exact in zip(*beliefs, strict=True):
+        np.testing.assert_allclose(cut, exact, atol=1e-3)
+        assert np.ptp(exact) > 5
+
+
+def test_a_network_of_the_size_for_digits_takes_a_tenth_of_the_memory(monkeypatch):
+    monkeypatch.undo()
+    digits = network(
+        layer(64, (24, 24), (3, 3)),
+        layer(320, (1, 1), (3, 3)),
+        image_size=(28, 28),
+        channels=16,
+        categories=tuple(np.repeat(np.arange(10), 32).tolist()),
+    )
+    dense, sparse = (passing_memory(engine, digits, 400) for engine in ("dense", "active"))
+    assert dense > 15 * 2**30
+    assert sparse < 2 * 2**30

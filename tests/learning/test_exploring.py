@@ -1,0 +1,123 @@
+"""Regions in turn give features their first shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hcnet import FeatureLearner
+from hcnet.datasets import letters
+from hcnet.engine.schedules import Schedule
+from hcnet.images import Images
+from hcnet.layers import FeatureLayer
+from hcnet.learning import exploring
+from hcnet.learning.exploring import Exploration, block_size, exploration_memory, regions
+from hcnet.learning.options import starting_priors
+from hcnet.learning.passing import weight_prior
+from hcnet.messages import Layout
+from hcnet.objective import Priors
+
+
+def page(height, width, n=1, seed=0):
+    rng = np.random.default_rng(seed)
+    pixels = rng.random((n, 1, height, width)) < 0.3
+    return Images(pixels, rng.random(pixels.shape) < 0.9)
+
+
+def windows_of(images, block):
+    """Every block of the size of another image, as bytes."""
+    height, width = block.size
+    both = np.stack([images.pixels, images.observed])
+    views = np.lib.stride_tricks.sliding_window_view(both, (height, width), (3, 4))
+    return {view.tobytes() for view in np.moveaxis(views, 0, 4).reshape(-1, 2, height, width)}
+
+
+@pytest.mark.parametrize(
+    ("size", "n", "window"),
+    [((100, 90), 1, (8, 8)), ((14, 14), 40, (6, 6)), ((30, 5), 3, (4, 4)), ((200, 50), 1, (9, 7))],
+)
+def test_regions_are_cut_from_the_images(size, n, window):
+    images = page(*size, n)
+    layer = FeatureLayer(3, 1, window, size)
+    found = regions(layer, images, np.random.default_rng(0))
+    assert 1 <= len(found) <= exploring.MOST_REGIONS
+    for region in found:
+        assert region.size[0] <= 1.5 * exploring.WINDOWS * window[0]
+        assert region.size[1] <= 1.5 * exploring.WINDOWS * window[1]
+        assert all(a <= b for a, b in zip(region.size, size, strict=True))
+        known = windows_of(images, region)
+        for pixels, observed in zip(region.pixels, region.observed, strict=True):
+            assert np.stack([pixels[0], observed[0]]).tobytes() in known
+    pixels = [region.n_observed for region in found]
+    assert max(pixels) < 3 * exploring.WINDOWS**2 * np.prod(window)
+
+
+def test_small_images_come_in_groups():
+    layer = FeatureLayer(5, 1, (6, 6), (14, 14))
+    found = regions(layer, page(14, 14, n=100), np.random.default_rng(0))
+    assert len(found) == exploring.MOST_REGIONS
+    assert {region.n_images for region in found} == {2}
+
+
+def test_blank_regions_are_not_looked_at():
+    images = page(120, 120)
+    images.pixels[:, :, :, 30:] = False
+    layer = FeatureLayer(3, 1, (7, 7), (120, 120))
+    found = regions(layer, images, np.random.default_rng(0))
+    assert 0 < len(found) <= 4
+    assert all((region.pixels & region.observed).any() for region in found)
+    nothing = Images(np.zeros((1, 1, 60, 60), bool), np.ones((1, 1, 60, 60), bool))
+    assert regions(layer, nothing, np.random.default_rng(0)) == []
+
+
+@pytest.mark.parametrize("limit", [2**20, 2**23, 2**30])
+def test_a_region_takes_no_more_memory_than_allowed(limit, monkeypatch):
+    monkeypatch.setattr(exploring, "REGION_BYTES", limit)
+    layer = FeatureLayer(8, 1, (10, 10), (300, 200))
+    height, width = block_size(layer)
+    for region in regions(layer, page(300, 200), np.random.default_rng(0)):
+        of_region = FeatureLayer(8, 1, (10, 10), region.size)
+        needed = Layout(of_region, region.n_images).memory(region.n_observed)
+        # Blocks are stretched to tile the image; one window is the least that can be looked at.
+        assert needed <= max(2 * limit, 8 * exploration_memory(layer))
+    assert height >= 10
+    assert width >= 10
+
+
+def test_a_page_without_ink_ends_at_once():
+    blank = np.zeros((100, 100), bool)
+    blank[0, 0] = True
+    learner = FeatureLearner(16, (12, 12), algorithm="mpmp", random_state=0)
+    with pytest.warns(UserWarning, match="No part was found"):
+        learner.fit(np.tile(blank, (2, 2)))
+    assert len(learner.features_) == 0
+
+
+def test_exploring_gives_features_a_shape():
+    data = letters(size=(150, 150), n_placements=90, random_state=0)
+    images = Images(data.images.astype(bool), np.ones(data.images.shape, bool))
+    layer = FeatureLayer(12, 1, (12, 12), (150, 150))
+    priors = starting_priors(Priors(), layer.feature_pixels)[0]
+    rng = np.random.default_rng(0)
+    prior = weight_prior(priors.p_W, (1, 12, 12, 12), rng)
+    exploration = Exploration(layer, images, prior, rng)
+    steps = 0
+    while not exploration.over:
+        exploration.step(priors, Schedule(), 1.0)
+        steps += 1
+    assert steps == exploring.STEPS
+    on = (prior + exploration.learned > 0).sum(axis=(0, 2, 3))
+    assert (on > 10).sum() >= 6  # nothing was on before
+    assert not (prior > 0).any()
+
+
+def test_the_active_set_learns_as_well_as_the_dense_engine_in_a_fraction_of_the_memory():
+    data = letters(size=(150, 150), n_placements=90, random_state=1)
+    ratios, memory = [], []
+    for engine in ("dense", "active"):
+        learner = FeatureLearner(12, (12, 12), algorithm="mpmp", engine=engine, random_state=0)
+        learner.fit(data.images)
+        ratios.append(learner.compression_ratio_)
+        memory.append(learner.memory_)
+    assert ratios[1] < 1.2 * ratios[0] < 0.3
+    assert memory[1] < memory[0] / 5

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hcnet.engine.base import FeaturePassing
 from hcnet.engine.choice import passing_memory as layer_memory
 from hcnet.engine.choice import start_passing, updates_by
 from hcnet.engine.schedules import Schedule
@@ -43,7 +44,7 @@ class NetworkPassing:
         self._allowed = allowed
         n = len(evidence)
         self._pools = [start_pools(level.pool, n, level.log_prior) for level in network.levels]
-        self._trees = []
+        self._trees: list[FeaturePassing] = []
         self._up = []  # messages up to every S
         for level, prior in zip(network.levels, weight_priors, strict=True):
             layer = level.features
@@ -104,6 +105,11 @@ class NetworkPassing:
         if k:
             return -float(np.abs(self._up[k - 1]).max() + np.abs(self._pools[k - 1].to_R).max())
         return -float(np.abs(self._evidence).max()) - (CERTAIN if to_pixels else 0)
+
+    @property
+    def levels(self) -> list[FeaturePassing]:
+        """The messages of the feature layers, from the bottom."""
+        return self._trees
 
     def weight_beliefs(self) -> list[FloatArray]:
         """Max-marginal differences of W, (features, channels, height, width) per level."""

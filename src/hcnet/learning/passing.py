@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import logit
 
 from hcnet.engine.active.passing import ActivePassing
+from hcnet.engine.base import FeaturePassing
 from hcnet.engine.choice import (
     DEFAULT_ENGINE,
     keeps_active_set,
@@ -84,6 +85,11 @@ class MessagePassing:
         self._changed = int((before != self._W).sum())
         self._now = self._evaluate()
         return True
+
+    @property
+    def passing(self) -> FeaturePassing:
+        """The messages."""
+        return self._passing
 
     def measure(self) -> Measurement:
         """Joint log-probability of the decoded state, and how much the sweep changed."""

@@ -1,0 +1,274 @@
+"""The active set beside the dense engine: time, memory and what is learned, in one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from benchmarks.digits import digit_edges, digit_network
+from benchmarks.harness import Benchmark, Row, measure, spread, start, table
+from hcnet.datasets import deconvolution, letters, text
+from hcnet.engine import choice
+from hcnet.engine.active.passing import ActivePassing
+from hcnet.engine.driver import Limits, Measurement, run
+from hcnet.engine.schedules import Schedule
+from hcnet.hierarchy.passing import NetworkPassing
+from hcnet.images import Images
+from hcnet.layers import FeatureLayer
+from hcnet.learning.options import MPMP_PATIENCE, MPMP_SWEEPS, starting_priors
+from hcnet.learning.passing import MessagePassing, PassingOptions, weight_prior
+from hcnet.objective import Priors
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.improver import Improver
+
+# name: (images, features, window or None for the true one)
+Maker = Callable[[int], Any]
+PAGES: dict[str, tuple[Maker, int, tuple[int, int] | None]] = {
+    "letters 200×200, 12 of 12×12": (lambda seed: letters(random_state=seed), 12, (12, 12)),
+    "noisy letters 200×200, 12 of 12×12": (
+        lambda seed: letters(noise=0.03, random_state=seed),
+        12,
+        (12, 12),
+    ),
+    "text 200×200, 32 features": (lambda seed: text(random_state=seed), 32, None),
+    "letters 800×800, 12 of 12×12": (
+        lambda seed: letters(size=(800, 800), n_placements=2700, random_state=seed),
+        12,
+        (12, 12),
+    ),
+    "100 images 14×14, 5 of 6×6": (lambda seed: deconvolution(random_state=seed), 5, (6, 6)),
+}
+QUICK = ["letters 200×200, 12 of 12×12"]
+ENGINES = ("dense", "active")
+# Letters of 36×36 pixels on 2499×3300, about 300 dots per inch.
+SCAN = {"size": (833, 1100), "scale": 3, "window": (40, 40), "features": 40}
+SCAN_LETTERS = (750, 3000)
+DIGITS = 100
+PASSES = 12
+
+
+@dataclass
+class Watched:
+    """A process that notes how long its steps take, and how much is active."""
+
+    inner: MessagePassing
+    seconds: list[float] = field(default_factory=list)
+    active: list[int] = field(default_factory=list)
+
+    def step(self) -> bool:
+        """One step."""
+        began = time.perf_counter()
+        alive = self.inner.step()
+        self.seconds.append(time.perf_counter() - began)
+        passing = self.inner.passing
+        self.active.append(passing.n_active if isinstance(passing, ActivePassing) else -1)
+        return alive
+
+    def measure(self) -> Measurement:
+        """Of the process."""
+        return self.inner.measure()
+
+    def state(self) -> Explanation:
+        """Of the process."""
+        return self.inner.state()
+
+
+def one_page(bench: Benchmark, name: str, seed: int) -> None:
+    """Both engines on the same images, from the first of the starting priors."""
+    make, n_features, window = PAGES[name]
+    data = make(seed)
+    pixels = np.asarray(data.images, bool)
+    images = Images(pixels, np.ones(pixels.shape, bool))
+    window = window or data.feature_size
+    layer = FeatureLayer(n_features, pixels.shape[1], window, images.size)
+    improver = Improver(Canvas(layer, images), Priors())
+    priors = starting_priors(Priors(), layer.feature_pixels)[0]
+    limits = Limits(max_iter=MPMP_SWEEPS, patience=MPMP_PATIENCE)
+    rows = []
+    for engine in ENGINES:
+
+        def fit(engine: str = engine) -> tuple[Any, Watched]:
+            rng = np.random.default_rng(seed)
+            with mock.patch.object(choice, "SMALL", 0):  # also where all messages would fit
+                inner = MessagePassing(layer, images, improver, priors, PassingOptions(engine), rng)
+            watched = Watched(inner)
+            return run(watched, limits), watched
+
+        (outcome, watched), seconds, megabytes = measure(fit)
+        placements = images.n_images * layer.n_positions * n_features
+        rows.append(
+            {
+                "data": name,
+                "engine": engine,
+                "seed": seed,
+                "seconds": seconds,
+                "megabytes_peak": megabytes,
+                "bits": outcome.best.bits,
+                "sweeps": outcome.n_iter,
+                "seconds_per_step": watched.seconds,
+                "share_active": [n / placements for n in watched.active if n >= 0],
+                "history": [r.log_joint for r in outcome.history],
+            }
+        )
+    # The time until both are as good as the worse of them ends up.
+    common = min(max(row["history"]) for row in rows)
+    for row in rows:
+        steps = next(k for k, value in enumerate(row["history"]) if value >= common - 1e-6) + 1
+        row["seconds_to_same"] = sum(row["seconds_per_step"][:steps])
+        bench.add(**row)
+
+
+def scan(bench: Benchmark, n_letters: int, steps: int, scale: int) -> None:
+    """A scanned page, which the dense engine cannot hold."""
+    data = letters(size=SCAN["size"], n_placements=n_letters, random_state=0)
+    pixels = np.kron(data.images[0, 0], np.ones((scale, scale))).astype(bool)[None, None]
+    images = Images(pixels, np.ones(pixels.shape, bool))
+    layer = FeatureLayer(SCAN["features"], 1, SCAN["window"], images.size)
+    improver = Improver(Canvas(layer, images), Priors())
+    priors = starting_priors(Priors(), layer.feature_pixels)[0]
+
+    def fit() -> tuple[Any, Watched]:
+        rng = np.random.default_rng(0)
+        watched = Watched(
+            MessagePassing(layer, images, improver, priors, PassingOptions("active"), rng)
+        )
+        return run(watched, Limits(max_iter=steps)), watched
+
+    (outcome, watched), seconds, megabytes = measure(fit)
+    bench.add(
+        data=f"scan {images.size[0]}×{images.size[1]}, 40 of 40×40, {pixels.mean():.1%} ink",
+        engine="active",
+        seed=0,
+        seconds=seconds,
+        megabytes_peak=megabytes,
+        bits=outcome.best.bits,
+        sweeps=outcome.n_iter,
+        seconds_per_step=watched.seconds,
+        share_active=[n / (layer.n_positions * layer.n_features) for n in watched.active],
+    )
+
+
+def digits(bench: Benchmark, n_images: int, passes: int) -> None:
+    """Passes through a network of the paper's size for digits."""
+    pixels, labels = digit_edges(n_images)
+    network = digit_network()
+    allowed = np.array(network.classes.categories)[None] == labels[:, None]
+    evidence = Images(pixels, np.ones(pixels.shape, bool)).evidence(network.noise)
+    for engine in ENGINES:
+
+        def fit(engine: str = engine) -> tuple[list[float], list[int], float]:
+            rng = np.random.default_rng(0)
+            priors = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
+            passing = NetworkPassing(network, evidence, priors, allowed, engine, rng)
+            seconds, active = [], []
+            for _ in range(passes):
+                began = time.perf_counter()
+                passing.forward(Schedule(), [0.3, 0.3])
+                passing.backward()
+                seconds.append(time.perf_counter() - began)
+                first = passing.levels[0]
+                active.append(first.n_active if isinstance(first, ActivePassing) else -1)
+            on = float((passing.weight_beliefs()[0] > 0).sum(axis=(1, 2, 3)).mean())
+            return seconds, active, on
+
+        (per_pass, active, on), seconds, megabytes = measure(fit)
+        layer = network.levels[0].features
+        placements = n_images * layer.n_positions * layer.n_features
+        bench.add(
+            data=f"network for {n_images} digits, 64 of 16×24×24",
+            engine=engine,
+            seed=0,
+            seconds=seconds,
+            megabytes_peak=megabytes,
+            sweeps=passes,
+            seconds_per_step=per_pass,
+            share_active=[n / placements for n in active if n >= 0],
+            weights_on=on,
+        )
+
+
+def report(rows: list[Row]) -> str:
+    """The table: a line per data and engine."""
+    lines = []
+    for name in dict.fromkeys(row["data"] for row in rows):
+        for engine in ENGINES:
+            mine = [r for r in rows if r["data"] == name and r["engine"] == engine]
+            if not mine:
+                continue
+            late = [float(np.median(r["seconds_per_step"][-5:])) for r in mine]
+            share = [100 * r["share_active"][-1] for r in mine if r["share_active"]]
+            most = [100 * max(r["share_active"]) for r in mine if r["share_active"]]
+            same = [r["seconds_to_same"] for r in mine if "seconds_to_same" in r]
+            lines.append(
+                [
+                    name,
+                    engine,
+                    len(mine),
+                    spread([r["seconds"] for r in mine], 2),
+                    spread(same, 2),
+                    f"{np.mean([max(r['seconds_per_step']) for r in mine]):.3f}",
+                    f"{np.mean(late):.3f}",
+                    f"{np.mean(most):.2f} → {np.mean(share):.2f} %" if share else "all",
+                    f"{max(r['megabytes_peak'] or 0 for r in mine):.0f}",
+                    spread([r["bits"] for r in mine if "bits" in r], 0),
+                ]
+            )
+    return table(
+        [
+            "data",
+            "engine",
+            "seeds",
+            "seconds",
+            "s to the same joint",
+            "slowest step",
+            "late step",
+            "active placements",
+            "peak MB",
+            "bits",
+        ],
+        lines,
+    )
+
+
+def main(arguments: list[str] | None = None) -> Benchmark:
+    """Run the benchmark."""
+    bench, options = start("activeset", "the active set beside the dense engine", arguments)
+    seeds = options.seeds or (1 if options.quick else 3)
+    names = QUICK if options.quick else [*PAGES, "scan", "digits"]
+    if options.only:
+        names = [
+            n for n in [*PAGES, "scan", "digits"] if any(o in n for o in options.only.split(","))
+        ]
+    _compile()
+    for name in names:
+        if name == "scan":
+            for n_letters in SCAN_LETTERS:
+                scan(bench, n_letters, 10, SCAN["scale"])
+        elif name == "digits":
+            digits(bench, DIGITS, PASSES)
+        else:
+            for seed in range(options.first_seed, options.first_seed + seeds):
+                one_page(bench, name, seed)
+    report(bench.rows)
+    return bench
+
+
+def _compile() -> None:
+    silent = Benchmark("compile", "")
+    with mock.patch.dict(
+        PAGES,
+        {"": (lambda seed: letters(size=(60, 60), n_placements=9, random_state=seed), 4, (12, 12))},
+    ):
+        one_page(silent, "", 0)
+    with mock.patch.object(choice, "SMALL", 0):
+        digits(silent, 4, 2)
+
+
+if __name__ == "__main__":
+    main()

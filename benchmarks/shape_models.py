@@ -22,11 +22,27 @@ def network(feature_size: int, supervised: bool, **options: object) -> HCN:
     return HCN(layers, n_classes=4, **options)
 
 
-def true_network(data: ShapesData, supervised: bool, **options: object) -> HCN:
-    """The network with the weights that made the data."""
-    weights = [data.features, data.template_weights]
-    model = network(data.features.shape[2], supervised, **options)
+def true_network(data: ShapesData, supervised: bool, reverse: bool = False) -> HCN:
+    """The network with the weights that made the data, its templates perhaps in reverse."""
+    weights = [data.features, data.template_weights[:: -1 if reverse else 1]]
+    model = network(data.features.shape[2], supervised)
     return model.set_weights(weights, data.images.shape[2:])
+
+
+def true_wrong(data: ShapesData, supervised: bool, inference: str, **more: int) -> float:
+    """`wrong` with the weights that made the data.
+
+    Where templates explain an image equally well, which the fast pass often finds, the first of
+    them wins.  Learned clusters come in any order; the true ones are therefore taken in two
+    orders, one the reverse of the other, so that a tie counts half.  With labels the order of the
+    classes is given, and the same for all.
+    """
+    n = more.pop("n", None)
+    found = [wrong(true_network(data, supervised), data, inference, n, **more)]
+    if not supervised:
+        backwards = true_network(data, supervised, reverse=True)
+        found.append(wrong(backwards, data, inference, n, **more))
+    return float(np.mean(found))
 
 
 def truth_of(model: HCN, data: ShapesData) -> NDArray[np.int64]:

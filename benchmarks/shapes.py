@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
-from benchmarks.shape_models import SIZES, compare, network, test_set, true_network, wrong
+from benchmarks.shape_models import SIZES, compare, network, test_set, true_wrong, wrong
 from hcnet.datasets import shapes
 
 PAPER = {False: "0.6", True: "0.07"}
@@ -75,9 +75,8 @@ def main(arguments: list[str] | None = None) -> Benchmark:
             continue
         for size in sizes:
             test = test_set(size, 1000 if options.quick else 10_000, options.first_seed)
-            truth = true_network(test, supervised)
-            true = {how: wrong(truth, test, how) for how in ("forward", "explain")}
-            true_passing = wrong(truth, test, "passing", FOR_PASSING, n_passes=2)
+            true = {how: true_wrong(test, supervised, how) for how in ("forward", "explain")}
+            true_passing = true_wrong(test, supervised, "passing", n=FOR_PASSING, n_passes=2)
             for seed in range(options.first_seed, options.first_seed + n):
                 data = shapes(feature_size=size, random_state=seed)
                 model = network(size, supervised, random_state=seed)

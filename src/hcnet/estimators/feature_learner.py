@@ -81,7 +81,8 @@ class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
     damping : float, default=1.0
         Share of a new message that replaces the old one.
     engine : {"active", "dense", "reference"}, default="active"
-        What passes the messages.  "reference" is slow and readable.
+        What passes the messages.  "active" stores those of undecided placements only,
+        "dense" all of them; "reference" is slow and readable.
     batch_size : int or None, default=None
         Images of a minibatch.  None: `fit` takes all images at once, and streams come in
         minibatches of 5.

@@ -102,7 +102,8 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
     schedule : {"sequential", "per-image", "blocks", "flooding"}, default="sequential"
         Order of the message updates within a layer.  All but "sequential" use several threads.
     engine : {"active", "dense", "reference"}, default="active"
-        What passes the messages while learning.  "reference" is slow and readable.
+        What passes the messages while learning.  "active" stores those of undecided placements
+        only, "dense" all of them; "reference" is slow and readable.
     batch_size : int or None, default=None
         Images of a minibatch.  None: `fit` takes all images at once, and streams come in
         minibatches of 50.

@@ -180,7 +180,7 @@ def find_candidates(
                         if m < most:
                             m += 1
                         else:
-                            k = np.argmin(beliefs[tile])
+                            k = int(np.argmin(beliefs[tile]))
                         found[tile, k], beliefs[tile, k] = number, b
                         if m == most:
                             bar = beliefs[tile].min()

@@ -120,7 +120,7 @@ in sequential order. Steps of the active set include the two in which regions ar
 is the median of the last five. *s to the same joint*: until each is as good as the worse of both
 ends up. Small images are below the size from which the default engine keeps an active set; here
 it does. The scan has letters of 36×36 pixels, gets ten steps, and is too large for the dense engine
-(5·10¹¹ ANDs). Digits: scikit-learn's, enlarged to 28×28, 16 channels of oriented edges, with labels,
+(5·10¹¹ ANDs). Digits: those of scikit-learn, enlarged to 28×28, 16 channels of edges, with labels,
 12 forward and backward passes of a network as the paper has it for MNIST. Memory is what the
 process grew by.""",
     "speed": """An update reads and writes both messages of an AND, 16 bytes; "copy" is the time

@@ -22,7 +22,7 @@ from hcnet.engine.schedules import Schedule
 from hcnet.hierarchy.convolution import bconv
 from hcnet.images import Images, Noise
 from hcnet.layers import Border, FeatureLayer
-from hcnet.messages import observed_pixels, start_messages
+from hcnet.messages import start_messages, trees_of
 from hcnet.metrics import matched_iou
 
 N_FEATURES, SIZE = 5, (6, 6)
@@ -140,7 +140,7 @@ def seconds_of_a_sweep(data: PartsData, border: Border, sweeps: int) -> float:
     rng = np.random.default_rng(0)
     prior = rng.gumbel(LOGIT_W, 1, (1, N_FEATURES, *SIZE)).astype(np.float32)
     noise = images.evidence(Noise(1e-6, 1e-6))
-    messages = start_messages(layer, observed_pixels(images, rng), noise, LOGIT_S, prior)
+    messages = start_messages(layer, trees_of(images.observed, rng), noise, LOGIT_S, prior)
     engine, schedule = CPUEngine(), Schedule("sequential")
     began = time.process_time()
     for _ in range(sweeps):

@@ -116,11 +116,14 @@ def test_wrong_arguments_are_explained(arguments):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_interrupt_is_polite(tmp_path):
+    # Tests in the background ignore Ctrl-C, and a child would inherit that.
+    listening = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
     process = subprocess.Popen(
-        [*COMMAND, "demo", "--output", str(tmp_path)],
+        [sys.executable, "-c", listening, *COMMAND, "demo", "--output", str(tmp_path)],
         stderr=subprocess.PIPE,
-        # Tests in the background ignore Ctrl-C, and a child would inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         said = b""

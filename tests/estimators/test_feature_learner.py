@@ -29,7 +29,7 @@ from hcnet.metrics import matched_iou
             {"feature_size": 5, "border": "valid", "n_features": 4},
         ),
         (
-            lambda seed: letters(size=(90, 90), n_placements=36, random_state=seed),
+            lambda seed: letters(size=(130, 130), n_placements=80, random_state=seed),
             {"feature_size": 14, "n_init": 2},
         ),
     ],

@@ -116,7 +116,7 @@ test images; *solved* as above. Mean (least–most). Seconds are on one core, wh
 busy.""",
     "activeset": """Plain message passing from the first of the starting priors, until the joint
 log-probability has not risen for 15 sweeps; both engines one after the other on the same images,
-in sequential order. Steps of the active set include the two in which regions are explored; *late*
+in sequential order. The first step of the active set includes the regions that are explored; *late*
 is the median of the last five. *s to the same joint*: until each is as good as the worse of both
 ends up. Small images are below the size from which the default engine keeps an active set; here
 it does. The scan has letters of 36×36 pixels, gets ten steps, and is too large for the dense engine

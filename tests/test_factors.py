@@ -119,6 +119,10 @@ def test_or_messages_are_exact(f, n):
         for k in range(n):
             assert agree(t[k], max_marginal_difference(or_factor, x, k + 1)), (x, t)
         assert agree(f.or_down(row(f, x[1:]), n), max_marginal_difference(or_factor, x, 0)), x
+        if n > 1:  # from two halves
+            some, others = f.or_down(row(f, x[1:3]), 2), f.or_down(row(f, x[3:]), n - 2)
+            whole = f.or_merged(some, others) if n > 2 else some
+            assert agree(whole, max_marginal_difference(or_factor, x, 0)), x
     assert checked > 1000
 
 

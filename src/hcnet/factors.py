@@ -149,6 +149,11 @@ def or_down(t: Sequence[float], n: int) -> float:
     return total if first > ZERO else first
 
 
+def or_merged(a: float, b: float) -> float:
+    """`or_down` of all tops, given that of some and that of the others."""
+    return larger(a, ZERO) + larger(b, ZERO) if larger(a, b) > ZERO else larger(a, b)
+
+
 def tree_messages(
     b: float,
     s: MutableSequence[float],

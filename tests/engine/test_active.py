@@ -198,7 +198,7 @@ def test_memory_is_known_before_a_run(monkeypatch):
 
 
 def test_small_layers_store_everything(monkeypatch):
-    monkeypatch.setattr(active, "PER_TILE", 32)
+    monkeypatch.undo()  # the limits as they are
     small, n = LAYERS["page"]
     page = FeatureLayer(16, 1, (12, 12), (200, 200))
     assert not keeps_active_set("active", small, n, 14 * 15)

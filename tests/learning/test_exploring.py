@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hcnet import FeatureLearner
 from hcnet.datasets import letters
+from hcnet.engine.driver import Status
 from hcnet.engine.schedules import Schedule
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning import exploring
-from hcnet.learning.exploring import Exploration, block_size, exploration_memory, regions
+from hcnet.learning.exploring import exploration_memory, explore, regions
 from hcnet.learning.options import starting_priors
-from hcnet.learning.passing import weight_prior
+from hcnet.learning.passing import FADED, weight_prior
 from hcnet.messages import Layout
 from hcnet.objective import Priors
 
@@ -56,7 +59,7 @@ def test_small_images_come_in_groups():
     layer = FeatureLayer(5, 1, (6, 6), (14, 14))
     found = regions(layer, page(14, 14, n=100), np.random.default_rng(0))
     assert len(found) == exploring.MOST_REGIONS
-    assert {region.n_images for region in found} == {2}
+    assert {region.n_images for region in found} == {3}
 
 
 def test_blank_regions_are_not_looked_at():
@@ -71,17 +74,47 @@ def test_blank_regions_are_not_looked_at():
 
 
 @pytest.mark.parametrize("limit", [2**20, 2**23, 2**30])
-def test_a_region_takes_no_more_memory_than_allowed(limit, monkeypatch):
+@pytest.mark.parametrize(
+    ("layer", "n"),
+    [
+        (FeatureLayer(8, 1, (10, 10), (300, 200)), 1),
+        (FeatureLayer(12, 1, (12, 12), (71, 71)), 1),
+        (FeatureLayer(5, 1, (6, 6), (14, 14)), 60),
+        (FeatureLayer(4, 2, (30, 40), (90, 90)), 1),
+    ],
+)
+def test_a_region_takes_no_more_memory_than_is_said_and_allowed(layer, n, limit, monkeypatch):
     monkeypatch.setattr(exploring, "REGION_BYTES", limit)
-    layer = FeatureLayer(8, 1, (10, 10), (300, 200))
-    height, width = block_size(layer)
-    for region in regions(layer, page(300, 200), np.random.default_rng(0)):
-        of_region = FeatureLayer(8, 1, (10, 10), region.size)
+    rng = np.random.default_rng(0)
+    pixels = rng.random((n, layer.n_channels, *layer.image_size)) < 0.3
+    found = regions(layer, Images(pixels, np.ones_like(pixels)), rng)
+    assert len(found) > 0
+    assert exploration_memory(layer) <= limit
+    for region in found:
+        of_region = replace(layer, image_size=region.size)
         needed = Layout(of_region, region.n_images).memory(region.n_observed)
-        # Blocks are stretched to tile the image; one window is the least that can be looked at.
-        assert needed <= max(2 * limit, 8 * exploration_memory(layer))
-    assert height >= 10
-    assert width >= 10
+        assert needed <= exploration_memory(layer)
+
+
+def test_a_run_goes_on_until_what_led_it_is_gone():
+    """A page of one part settles at once, with what was explored still in the beliefs."""
+    rng = np.random.default_rng(0)
+    part, page = rng.random((8, 8)) < 0.5, np.zeros((160, 160), bool)
+    for r in range(5):
+        for c in range(5):
+            page[30 * r + 5 : 30 * r + 13, 30 * c + 5 : 30 * c + 13] = part
+    found = FeatureLearner(5, (10, 10), algorithm="mpmp", random_state=0).fit(page)
+    assert found.status_ == Status.CONVERGED.value
+    assert found.n_iter_ > FADED
+    assert found.history_[-1].belief_change < 1e-3
+
+
+@pytest.mark.parametrize("algorithm", ["mpmp", "refined"])
+def test_one_sweep_is_enough_to_get_something(algorithm):
+    data = letters(size=(150, 150), n_placements=90, random_state=0)
+    found = FeatureLearner(12, (12, 12), algorithm=algorithm, max_iter=1, random_state=0)
+    found.fit(data.images)
+    assert len(found.features_) > 0
 
 
 def test_a_page_without_ink_ends_at_once():
@@ -100,13 +133,8 @@ def test_exploring_gives_features_a_shape():
     priors = starting_priors(Priors(), layer.feature_pixels)[0]
     rng = np.random.default_rng(0)
     prior = weight_prior(priors.p_W, (1, 12, 12, 12), rng)
-    exploration = Exploration(layer, images, prior, rng)
-    steps = 0
-    while not exploration.over:
-        exploration.step(priors, Schedule(), 1.0)
-        steps += 1
-    assert steps == exploring.STEPS
-    on = (prior + exploration.learned > 0).sum(axis=(0, 2, 3))
+    learned = explore(layer, images, priors, prior, Schedule(), 1.0, rng)
+    on = (prior + learned > 0).sum(axis=(0, 2, 3))
     assert (on > 10).sum() >= 6  # nothing was on before
     assert not (prior > 0).any()
 

@@ -23,6 +23,7 @@ _FUNCTIONS = (
     "or_answers",
     "or_messages",
     "or_down",
+    "or_merged",
     "tree_messages",
     "tree_down",
     "pool_up",

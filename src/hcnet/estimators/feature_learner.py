@@ -77,7 +77,8 @@ class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
     max_memory : int or None, default=None
         Bytes that message passing may take; a run that would need more fails before it starts.
     schedule : {"sequential", "per-image", "blocks", "flooding"}, default="sequential"
-        Order of the message updates.  All but "sequential" use several threads.
+        Order of the message updates.  "per-image" uses several threads;
+        "blocks" and "flooding" do where all messages are stored.
     damping : float, default=1.0
         Share of a new message that replaces the old one.
     engine : {"active", "dense", "reference"}, default="active"

@@ -100,7 +100,8 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
     max_memory : int or None, default=None
         Bytes that learning may take; a run that would need more fails before it starts.
     schedule : {"sequential", "per-image", "blocks", "flooding"}, default="sequential"
-        Order of the message updates within a layer.  All but "sequential" use several threads.
+        Order of the message updates within a layer.  "per-image" uses several threads;
+        "blocks" and "flooding" do where all messages are stored.
     engine : {"active", "dense", "reference"}, default="active"
         What passes the messages while learning.  "active" stores those of undecided placements
         only, "dense" all of them; "reference" is slow and readable.

@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.decoding import Configuration, Scene, decode, each
@@ -35,6 +34,8 @@ BATCH = 500
 BATCH_BYTES = 256 * 2**20
 # Bytes per element of S and R that an explanation takes at its peak: 6 to 20 were measured.
 ELEMENT_BYTES = 20
+# Images come in small batches; with an active set, answers would depend on their number.
+ENGINE = "dense"
 # Turns of ORs and pools in a backward pass.
 EXPLAIN_AWAY = 10
 # Share by which positions of a pool are made less probable than its centre, against ties.
@@ -118,10 +119,10 @@ def pass_messages(
     network = replace(model.network, levels=tuple(levels))
     clamped = [np.where(W, HUGE, -HUGE).astype(np.float32) for W in model.weights]
     evidence = images.evidence(network.noise)
-    passing = NetworkPassing(network, evidence, clamped, allowed, DEFAULT_ENGINE, rng, True)
+    passing = NetworkPassing(network, evidence, clamped, allowed, ENGINE, rng, True)
     for _ in range(n_passes):
         passing.forward(Schedule(shuffle=False), [1.0] * len(network.levels))
-        passing.backward(EXPLAIN_AWAY, to_pixels=True)
+        passing.backward(EXPLAIN_AWAY)
     return passing
 
 
@@ -141,9 +142,7 @@ def _class_maxima(network: Network, score: FloatArray) -> NDArray[np.float64]:
 
 def _batch_size(network: Network, method: str) -> int:
     each = (
-        passing_memory(DEFAULT_ENGINE, network, 1)
-        if method == "passing"
-        else _explaining_memory(network)
+        passing_memory(ENGINE, network, 1) if method == "passing" else _explaining_memory(network)
     )
     return int(np.clip(BATCH_BYTES // each, 1, BATCH))
 

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from hcnet.engine.base import FeaturePassing
+from hcnet.engine.choice import keeps_active_set, start_passing, updates_by
 from hcnet.engine.choice import passing_memory as layer_memory
-from hcnet.engine.choice import start_passing, updates_by
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.network import Network
 from hcnet.images import BoolArray, FloatArray
 from hcnet.pool_messages import pool_memory, start_pools
-
-# Log-odds beyond which a probability is 0 or 1 for everybody.
-CERTAIN = 30.0
 
 
 class NetworkPassing:
@@ -73,18 +70,18 @@ class NetworkPassing:
         down = self._engine.class_to_S(self.network.classes, self._up[-1], self._allowed)
         self._trees[-1].expect(down)
 
-    def backward(self, explain_away: int = 1, to_pixels: bool = False) -> None:
+    def backward(self, explain_away: int = 1) -> None:
         """Messages down, from the class layer to the image.
 
-        The messages to pixels are exact only with `to_pixels`; what they say about pixels that
-        are certain to be off takes time to find out, and matters to nothing else.
+        An active set gives no messages to pixels that would be of no consequence, only minus
+        infinity.
 
         With `explain_away` > 1 the ORs and the pools of a level talk to each other so many times
         before the level below hears of it.
         """
         for k in reversed(range(len(self._trees))):
             pools, trees = self._pools[k], self._trees[k]
-            above = trees.down(self._least(k, to_pixels))
+            above = trees.down(self._least(k))
             below = self._up[k - 1] if k else self._evidence
             for turn in range(explain_away):
                 if turn:
@@ -96,7 +93,7 @@ class NetworkPassing:
             else:
                 self.image_down = heard
 
-    def _least(self, k: int, to_pixels: bool) -> float:
+    def _least(self, k: int) -> float:
         """Messages down to R of a level that are lower than this change nothing below it.
 
         They cannot make an S below probable, or let it take part in anything, whatever it has
@@ -104,7 +101,7 @@ class NetworkPassing:
         """
         if k:
             return -float(np.abs(self._up[k - 1]).max() + np.abs(self._pools[k - 1].to_R).max())
-        return -float(np.abs(self._evidence).max()) - (CERTAIN if to_pixels else 0)
+        return -float(np.abs(self._evidence).max())
 
     @property
     def levels(self) -> list[FeaturePassing]:
@@ -136,5 +133,8 @@ def passing_memory(engine: str, network: Network, n_images: int, lanes: int = 1)
         layer = level.features
         trees = n_images * layer.n_channels * int(np.prod(layer.image_size))
         total += layer_memory(engine, layer, n_images, trees, lanes) + 8 * trees
+        if keeps_active_set(engine, layer, n_images, trees):
+            # Its messages up and down are of all placements.
+            total += 28 * n_images * layer.n_positions * layer.n_features
         total += pool_memory(level.pool, n_images)
     return total

@@ -7,8 +7,7 @@ region as they do from minibatch to minibatch in online learning.
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logit
@@ -23,108 +22,121 @@ from hcnet.objective import Priors
 
 # A region is about so many windows high and wide, cut from one image or made of several.
 WINDOWS = 4
-# Regions that are looked at at most, and the steps of a run in which that is done: a step then
-# takes about as long as one sweep over a small page with all messages stored.
+# Regions that are looked at at most, sweeps over each, and how much of what W has learned in one
+# goes on to the next: docs/performance.md has what else was tried.
 MOST_REGIONS = 8
-STEPS = 2
-# Sweeps over a region, and how much of what W has learned goes on to the next.
 SWEEPS = 3
 FORGETTING = 0.9
-# Bytes of messages that a region may have; where windows are large, regions are fewer windows wide.
+# Bytes of messages that a region may have; where windows are large, regions are smaller.
 REGION_BYTES = 2**30
 
 
-class Exploration:
-    """Beliefs of W from region to region."""
-
-    def __init__(
-        self,
-        layer: FeatureLayer,
-        images: Images,
-        weight_prior: FloatArray,
-        rng: np.random.Generator,
-    ) -> None:
-        self._layer = layer
-        self._prior = self._beliefs = weight_prior
-        self._rng = rng
-        self._regions = regions(layer, images, rng)
-        self._each = max(math.ceil(len(self._regions) / STEPS), 1)
-
-    @property
-    def over(self) -> bool:
-        """Whether all regions have been looked at."""
-        return not self._regions
-
-    @property
-    def learned(self) -> FloatArray:
-        """What the beliefs of W have become, less their priors."""
-        return self._beliefs - self._prior
-
-    def step(self, priors: Priors, schedule: Schedule, damping: float) -> None:
-        """Some regions."""
-        assert priors.p_S is not None
-        for images in self._regions[: self._each]:
-            start = np.float32(FORGETTING) * self.learned + self._prior
-            passing = DensePassing(
-                CPUEngine(),
-                replace(self._layer, image_size=images.size),
-                trees_of(images.observed, self._rng),
-                images.evidence(priors.noise),
-                float(logit(priors.p_S)),
-                start,
-            )
-            for _ in range(SWEEPS):
-                passing.sweep(schedule, self._rng, damping)
-            self._beliefs = np.array(passing.weight_beliefs())
-        del self._regions[: self._each]
+def explore(
+    layer: FeatureLayer,
+    images: Images,
+    priors: Priors,
+    weight_prior: FloatArray,
+    schedule: Schedule,
+    damping: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """What the beliefs of W become, less their priors, region after region."""
+    beliefs = weight_prior
+    for region in regions(layer, images, rng):
+        start = np.float32(FORGETTING) * (beliefs - weight_prior) + weight_prior
+        beliefs = _look_at(layer, region, priors, start, schedule, damping, rng)
+    return beliefs - weight_prior
 
 
-def block_size(layer: FeatureLayer) -> tuple[int, int]:
-    """Height and width of the blocks that images are cut into."""
+def _look_at(
+    layer: FeatureLayer,
+    images: Images,
+    priors: Priors,
+    weight_prior: FloatArray,
+    schedule: Schedule,
+    damping: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    assert priors.p_S is not None
+    passing = DensePassing(
+        CPUEngine(),
+        replace(layer, image_size=images.size),
+        trees_of(images.observed, rng),
+        images.evidence(priors.noise),
+        float(logit(priors.p_S)),
+        weight_prior,
+    )
+    for _ in range(SWEEPS):
+        passing.sweep(schedule, rng, damping)
+    return np.array(passing.weight_beliefs())
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How images are cut: blocks of one size, several of which make a region."""
+
+    height: int
+    width: int
+    down: int
+    across: int
+    blocks: int  # of a region
+
+
+def plan(layer: FeatureLayer) -> Plan:
+    """Regions of about `WINDOWS` windows across, or as many as their messages leave room for."""
     (h, w), (H, W) = layer.feature_size, layer.image_size
-    for windows in range(WINDOWS, 1, -1):
-        height, width = min(windows * h, H), min(windows * w, W)
-        if _memory(layer, height, width) <= REGION_BYTES:
-            return height, width
-    return min(h, H), min(w, W)
+    windows = float(WINDOWS)
+    while True:
+        down, across = (
+            max(round(size / max(windows * window, 1)), 1) for size, window in ((H, h), (W, w))
+        )
+        height, width = -(-H // down), -(-W // across)
+        fits = _memory(layer, height, width, 1) <= REGION_BYTES
+        if fits or height * width == 1:
+            break
+        windows /= 2 if windows <= 2 else windows / (windows - 1)
+    blocks = max(round(windows**2 * h * w / (height * width)), 1)
+    while blocks > 1 and _memory(layer, height, width, blocks) > REGION_BYTES:
+        blocks -= 1
+    return Plan(height, width, down, across, blocks)
 
 
 def exploration_memory(layer: FeatureLayer) -> int:
     """Bytes that a region takes."""
-    height, width = block_size(layer)
-    blocks = max(WINDOWS**2 * math.prod(layer.feature_size) // (height * width), 1)
-    return min(_memory(layer, height, width) * blocks, REGION_BYTES)
+    chosen = plan(layer)
+    return _memory(layer, chosen.height, chosen.width, chosen.blocks)
 
 
-def _memory(layer: FeatureLayer, height: int, width: int) -> int:
-    trees = layer.n_channels * height * width
-    return Layout(replace(layer, image_size=(height, width)), 1).memory(trees)
+def _memory(layer: FeatureLayer, height: int, width: int, blocks: int) -> int:
+    trees = blocks * layer.n_channels * height * width
+    return Layout(replace(layer, image_size=(height, width)), blocks).memory(trees)
 
 
 def regions(layer: FeatureLayer, images: Images, rng: np.random.Generator) -> list[Images]:
     """Random regions that hold ink, each of one or several blocks of the same size."""
-    height, width = block_size(layer)
-    (H, W), n = images.size, images.n_images
-    down, across = max(round(H / height), 1), max(round(W / width), 1)
-    height, width = min(-(-H // down), H), min(-(-W // across), W)
+    chosen, (H, W) = plan(layer), images.size
     corners = [
-        (k, min(i * height, H - height), min(j * width, W - width))
-        for k in range(n)
-        for i in range(down)
-        for j in range(across)
+        (
+            k,
+            min(i * chosen.height, H - chosen.height),
+            min(j * chosen.width, W - chosen.width),
+        )
+        for k in range(images.n_images)
+        for i in range(chosen.down)
+        for j in range(chosen.across)
     ]
-    per_region = max(WINDOWS**2 * math.prod(layer.feature_size) // (height * width), 1)
-    per_region = min(per_region, max(REGION_BYTES // _memory(layer, height, width), 1))
     inked = []
     for z in rng.permutation(len(corners)):
         k, r, c = corners[z]
-        here = (slice(k, k + 1), slice(None), slice(r, r + height), slice(c, c + width))
+        rows, columns = slice(r, r + chosen.height), slice(c, c + chosen.width)
+        here = (slice(k, k + 1), slice(None), rows, columns)
         block = Images(images.pixels[here], images.observed[here])
         if (block.pixels & block.observed).any():
             inked.append(block)
-        if len(inked) == per_region * MOST_REGIONS:
+        if len(inked) == chosen.blocks * MOST_REGIONS:
             break
-    return [_side_by_side(inked[k : k + per_region]) for k in range(0, len(inked), per_region)]
+    groups = range(0, len(inked), chosen.blocks)
+    return [_side_by_side(inked[k : k + chosen.blocks]) for k in groups]
 
 
 def _side_by_side(blocks: list[Images]) -> Images:

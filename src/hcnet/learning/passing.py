@@ -20,7 +20,7 @@ from hcnet.engine.driver import Measurement
 from hcnet.engine.schedules import Schedule
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.layers import FeatureLayer
-from hcnet.learning.exploring import Exploration, exploration_memory
+from hcnet.learning.exploring import exploration_memory, explore
 from hcnet.objective import Priors
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
@@ -63,9 +63,8 @@ class MessagePassing:
         evidence = images.evidence(priors.noise)
         start = (layer, images.observed, evidence, float(logit(priors.p_S)), prior)
         self._passing = start_passing(options.engine, *start, rng)
-        self._exploration = None
-        if isinstance(self._passing, ActivePassing):
-            self._exploration = Exploration(layer, images, prior, rng)
+        self._layer, self._images, self._weight_prior = layer, images, prior
+        self._learned: FloatArray | None = None  # by exploring
         self._sweeps = 0
         self._changed = 0
         self._belief_change = math.inf
@@ -73,13 +72,13 @@ class MessagePassing:
         self._now = self._evaluate()
 
     def step(self) -> bool:
-        """One sweep, or some of the exploration before the first."""
+        """One sweep; an active set is led by an exploration before the first."""
         schedule, damping = self._options.schedule, self._options.damping
-        if self._exploration is not None and not self._exploration.over:
-            self._exploration.step(self._priors, schedule, damping)
-            return True
-        self._fade()
+        if isinstance(self._passing, ActivePassing) and self._sweeps <= FADED:
+            self._lead(self._passing)
         self._belief_change = self._passing.sweep(schedule, self._rng, damping)
+        if self._learned is not None and self._sweeps < FADED:
+            self._belief_change = math.inf  # what leads it is still to go
         self._sweeps += 1
         before, self._W = self._W, self._weights()
         self._changed = int((before != self._W).sum())
@@ -99,13 +98,14 @@ class MessagePassing:
         """The decoded state, without features that are not used."""
         return self._now
 
-    def _fade(self) -> None:
+    def _lead(self, passing: ActivePassing) -> None:
         """What exploring has taught the weights leads the first sweeps, less and less."""
-        if self._exploration is None or self._sweeps > FADED:
-            return
-        assert isinstance(self._passing, ActivePassing)
+        if self._learned is None:
+            how = self._options.schedule, self._options.damping, self._rng
+            start = self._layer, self._images, self._priors, self._weight_prior
+            self._learned = explore(*start, *how)
         share = np.float32(FADE**self._sweeps if self._sweeps < FADED else 0)
-        self._passing.carry(share * self._exploration.learned)
+        passing.carry(share * self._learned)
 
     def _weights(self) -> BoolArray:
         return np.ascontiguousarray(np.swapaxes(self._passing.weight_beliefs(), 0, 1) > 0)

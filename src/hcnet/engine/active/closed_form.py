@@ -19,7 +19,7 @@ from hcnet.engine.cpu_compilation import compiled, inlined, larger, parallel
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 
-_and_down, _and_up = compiled.and_down, compiled.and_up
+_and_down, _and_up, _or_merged = compiled.and_down, compiled.and_up, compiled.or_merged
 
 
 @dataclass(frozen=True)
@@ -188,10 +188,10 @@ def find_candidates(
 
 
 @parallel
-def strongest_inactive(
+def down_from_inactive(
     n_images: Any, g: Any, U: Any, lists: Any, belief: Any, is_active: Any, least: Any, out: Any
 ) -> None:
-    """Into `out` the largest message down from an inactive placement to every tree.
+    """Into `out` the message down to every tree from the OR of its inactive placements alone.
 
     Those below `least` are left out: a message is at most what the placement or the weight says.
     """
@@ -212,4 +212,4 @@ def strongest_inactive(
                 element = corner + steps[y]
                 w = weights[y]
                 s = belief[number] - _and_up(w, U[element])
-                out[element] = larger(out[element], _and_down(s, w))
+                out[element] = _or_merged(out[element], _and_down(s, w))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,9 +27,9 @@ from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 
-# Placements that may be active in a tile of the size of a window, and at most one of how many.
-# Undecided placements beyond wait until others are decided.
-PER_TILE = 16
+# Placements that may be active in a tile of the size of a window, so that memory is known: one in
+# `SHARE`, within these limits.  The less probable ones wait until others have been dropped.
+LEAST_PER_TILE, PER_TILE = 8, 16
 SHARE = 40
 # Placements of a tile that become active in the same sweep.
 AT_ONCE = 4
@@ -110,14 +111,18 @@ class ActivePassing:
         return np.ascontiguousarray(from_placements(self._layer, self._all_sums()))
 
     def down(self, least: float = -HUGE) -> FloatArray:
-        """Messages to R: (images, channels, height, width); those below `least` may be missing."""
+        """Messages to R: (images, channels, height, width); those below `least` may be missing.
+
+        Placements that have become probable since the last sweep count, though they have no
+        messages yet.
+        """
         g, edges = self._g, self._edges
         is_active = np.zeros(self._n_images * g.positions * g.features, bool)
         is_active[edges.where] = True
         belief = self._all_sums() + self._prior
         out = np.full(len(self._E), -HUGE, np.float32)
         lists = closed_form.listed(g, self._U, self._W, above=least).arrays
-        closed_form.strongest_inactive(
+        closed_form.down_from_inactive(
             self._n_images, g, self._U, lists, belief, is_active, np.float32(least), out
         )
         trees_down(edges.lists, (self._S, self._W), out)
@@ -241,7 +246,7 @@ class ActivePassing:
 def per_tile(g: Geometry) -> int:
     """Placements that may be active in a tile."""
     _, _, _, height, width = _tiling(g, 1)
-    return int(np.clip(height * width * g.features // SHARE, AT_ONCE, PER_TILE))
+    return int(np.clip(height * width * g.features // SHARE, LEAST_PER_TILE, PER_TILE))
 
 
 def _tiling(g: Geometry, n_images: int) -> tuple[int, int, int, int, int]:
@@ -257,6 +262,7 @@ def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> int:
     capacity = min(n * down * across * per_tile(g), n * g.positions * g.features)
     edges = 2 * capacity * g.edges * EDGE_BYTES  # old and new ones, while the set changes
     boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * 5 * 8
-    tiles = n * down * across * PER_TILE * 12 + 16 * height * g.width * g.features * 4
+    sums = numba.get_num_threads() * height * g.width * g.features * 4  # `find_candidates`
+    tiles = n * down * across * AT_ONCE * 12 + sums
     weights = 4 * g.edges * g.features * (5 + (lanes if lanes > 1 else 0))
     return edges + boards + tiles + weights

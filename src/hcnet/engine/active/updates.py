@@ -84,7 +84,7 @@ def run_lanes(
 def trees_down(lists: Any, beliefs: Any, out: Any) -> None:
     """Messages down from the trees of active placements, into `out`.
 
-    There `out` holds the strongest message that comes from an inactive placement.
+    There `out` holds the message from the inactive placements alone.
     """
     trees, base, begin, offset, who, to_S, to_W = lists
     S, W = beliefs

@@ -41,34 +41,23 @@ def explore(
     rng: np.random.Generator,
 ) -> FloatArray:
     """What the beliefs of W become, less their priors, region after region."""
+    assert priors.p_S is not None
+    placement_prior = float(logit(priors.p_S))
     beliefs = weight_prior
     for region in regions(layer, images, rng):
-        start = np.float32(FORGETTING) * (beliefs - weight_prior) + weight_prior
-        beliefs = _look_at(layer, region, priors, start, schedule, damping, rng)
+        passing = DensePassing(
+            CPUEngine(),
+            replace(layer, image_size=region.size),
+            trees_of(region.observed, rng),
+            region.evidence(priors.noise),
+            placement_prior,
+            np.float32(FORGETTING) * (beliefs - weight_prior) + weight_prior,
+        )
+        for _ in range(SWEEPS):
+            passing.sweep(schedule, rng, damping)
+        beliefs = np.array(passing.weight_beliefs())
+        del passing  # two regions at a time would be more memory than was said
     return beliefs - weight_prior
-
-
-def _look_at(
-    layer: FeatureLayer,
-    images: Images,
-    priors: Priors,
-    weight_prior: FloatArray,
-    schedule: Schedule,
-    damping: float,
-    rng: np.random.Generator,
-) -> FloatArray:
-    assert priors.p_S is not None
-    passing = DensePassing(
-        CPUEngine(),
-        replace(layer, image_size=images.size),
-        trees_of(images.observed, rng),
-        images.evidence(priors.noise),
-        float(logit(priors.p_S)),
-        weight_prior,
-    )
-    for _ in range(SWEEPS):
-        passing.sweep(schedule, rng, damping)
-    return np.array(passing.weight_beliefs())
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from hcnet.engine.active.geometry import Geometry, IntArray
+from hcnet.engine.active.geometry import Geometry, IntArray, first_element
 from hcnet.engine.cpu_compilation import compiled, inlined, larger, parallel
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
@@ -106,7 +106,7 @@ def hear_all(n_images: Any, g: Any, U: Any, W: Any, lists: Any, out: Any) -> Non
         sums = np.zeros(row, np.float32)
         _hear_calls(n, i, i + 1, g, U, W, calls, lines, sums)
         for j in range(g.width):
-            corner = (n * g.channels * g.board_height + i) * g.board_width + j
+            corner = first_element(n, i, j, g)
             for f in range(g.features):
                 x = j * g.features + f
                 between = features[f], features[f + 1]
@@ -160,7 +160,7 @@ def find_candidates(
                     position = (n * g.height + i) * g.width + j
                     if reach[position] <= bar:
                         continue
-                    corner = (n * g.channels * g.board_height + i) * g.board_width + j
+                    corner = first_element(n, i, j, g)
                     p = starts[position]
                     for f in range(g.features):
                         number = position * g.features + f
@@ -207,7 +207,7 @@ def down_from_inactive(
                 continue
             f, position = x % g.features, x // g.features
             i, j = position // g.width, position % g.width
-            corner = (n * g.channels * g.board_height + i) * g.board_width + j
+            corner = first_element(n, i, j, g)
             for y in range(features[f], features[f + 1]):
                 element = corner + steps[y]
                 w = weights[y]

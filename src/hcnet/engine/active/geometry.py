@@ -119,6 +119,12 @@ def locate(where: Any, g: Any) -> Any:
 
 
 @inlined
+def first_element(n: Any, i: Any, j: Any, g: Any) -> Any:
+    """The element of the board under a placement's first weight."""
+    return (n * g.channels * g.board_height + i) * g.board_width + j
+
+
+@inlined
 def placement_offset(i: Any, j: Any, f: Any, g: Any) -> Any:
     """What a placement adds to a tree's base (`tree_bases`)."""
     weights = g.channels * g.window_height * g.window_width

@@ -21,7 +21,7 @@ LAYERS = (
     ("factorization", "hierarchy", "inference"),
     ("online",),
     ("validation",),
-    ("estimators",),
+    ("estimators", "preprocessing"),
     ("hcnet",),  # the public names
     ("metrics", "plotting"),
     ("demo",),

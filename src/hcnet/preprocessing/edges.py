@@ -1,0 +1,230 @@
+"""`OrientedEdges`: where a grey image has edges, with a channel per direction."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import ndimage
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from hcnet.images import BoolArray, FloatArray
+from hcnet.validation.parameters import check_choice, check_needed, check_share, is_number
+
+# What lies around an image, by the names that SciPy has for it.
+_OUTSIDE = {"black": "constant", "repeat": "nearest"}
+# Of a Gaussian, what is further out than so many sigmas is left away: a hundredth of its peak.
+_REACH = 3
+# Images that are worked on at once, so that their floats stay in the cache.
+_CHUNK = 64
+
+
+class OrientedEdges(TransformerMixin, BaseEstimator):
+    """Grey images to binary edge maps with one channel per direction.
+
+    The derivative of a Gaussian is taken in all directions.  A pixel is on in the channel of the
+    direction in which the image brightens most, if it does so by more than at the neighbours ahead
+    and behind, and by enough.  So every pixel is on in at most one channel, and edges are one
+    pixel thick.  Where two pixels share an edge equally, it belongs to the brighter one.
+
+    There is nothing to learn: `fit` only checks the parameters.
+
+    Parameters
+    ----------
+    n_orientations : int, default=16
+        Number of directions around the full circle.  Channel k has the edges that brighten in the
+        direction k / n_orientations of a full turn: channel 0 to the right, and a quarter turn
+        later downwards.  An edge from dark to bright and one from bright to dark differ.
+    sigma : float, default=1.0
+        Width of the Gaussian in pixels: how coarse an edge must be.
+    threshold : float, default=0.25
+        Least strength of an edge.  A straight edge from black to white has about 1, which is the
+        most there can be; half the contrast has half the strength.
+    outside : {"black", "repeat"}, default="black"
+        What lies around the image: black, or its outermost pixels again.  With "black", ink that
+        touches the border has an edge there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hcnet.preprocessing import OrientedEdges
+    >>> image = np.zeros((9, 9))
+    >>> image[:, 4:] = 1
+    >>> edges = OrientedEdges(outside="repeat").transform(image[None])
+    >>> edges.shape
+    (1, 16, 9, 9)
+    >>> np.unique(np.argwhere(edges[0])[:, [0, 2]], axis=0)  # channel and column
+    array([[0, 4]])
+
+    """
+
+    def __init__(
+        self,
+        n_orientations: int = 16,
+        *,
+        sigma: float = 1.0,
+        threshold: float = 0.25,
+        outside: str = "black",
+    ) -> None:
+        self.n_orientations = n_orientations
+        self.sigma = sigma
+        self.threshold = threshold
+        self.outside = outside
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Check the parameters and the images.
+
+        Parameters
+        ----------
+        X : array of shape (n, height, width) or (n, 1, height, width)
+            Grey images: uint8 from 0 to 255, or floats (or booleans) from 0 to 1.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        self
+
+        """
+        self._check_parameters()
+        _check_grey(X)
+        return self
+
+    def transform(self, X: ArrayLike) -> BoolArray:
+        """The edges of images, of any size.
+
+        Parameters
+        ----------
+        X : array of shape (n, height, width) or (n, 1, height, width)
+            Grey images: uint8 from 0 to 255, or floats (or booleans) from 0 to 1.
+
+        Returns
+        -------
+        edges : ndarray of bool, shape (n, n_orientations, height, width)
+
+        """
+        self._check_parameters()
+        images, white = _check_grey(X)
+        n, height, width = images.shape
+        directions = _directions(self.n_orientations)
+        edges = np.zeros((n, self.n_orientations, height, width), bool)
+        for start in range(0, n, _CHUNK):
+            chunk = images[start : start + _CHUNK].astype(np.float32) / np.float32(white)
+            strength, channel = _strongest(chunk, self.sigma, _OUTSIDE[self.outside], directions)
+            on = _peaks(strength, channel, directions) & (strength >= self.threshold)
+            image, row, column = np.nonzero(on)
+            edges[start + image, channel[on], row, column] = True
+        return edges
+
+    def _check_parameters(self) -> None:
+        check_needed("n_orientations", self.n_orientations)
+        if not is_number(self.sigma) or not 0 < self.sigma < np.inf:
+            raise ValueError(
+                f"sigma must be a positive number of pixels, got {self.sigma!r}; 1 fits strokes "
+                f"that are two to four pixels thick."
+            )
+        check_share("threshold", self.threshold)
+        check_choice("outside", self.outside, tuple(_OUTSIDE))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _check_grey(X: ArrayLike) -> tuple[NDArray[Any], float]:
+    """Images (n, height, width), and the value that is white."""
+    array = np.asarray(X)
+    if array.ndim == 4 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 3 or array.size == 0:
+        raise ValueError(
+            f"X must be grey images of shape (n, height, width) or (n, 1, height, width), got "
+            f"shape {array.shape}; for one image pass image[None], and average colours first."
+        )
+    if array.dtype == np.uint8:
+        if array.max() == 1:
+            warnings.warn(
+                "X is uint8 but holds only 0 and 1, which is all but black where 255 is white; for "
+                "binary images pass X.astype(bool).",
+                UserWarning,
+                stacklevel=3,
+            )
+        return array, 255.0
+    if array.dtype.kind not in "fb":
+        raise TypeError(
+            f"X must be uint8 from 0 to 255, or floats or booleans from 0 to 1, got dtype "
+            f"{array.dtype}; convert it, for example with X.astype(np.uint8)."
+        )
+    least, most = array.min(), array.max()
+    if not (least >= 0 and most <= 1):  # NaN is neither
+        raise ValueError(
+            f"X of dtype {array.dtype} must lie from 0 (black) to 1 (white), got {least:g} to "
+            f"{most:g}; divide by the value that is white, and replace what is missing."
+        )
+    return array, 1.0
+
+
+def _directions(n: int) -> NDArray[np.float64]:
+    """Unit vectors (n, 2): right and down.  Rounded, so that a quarter turn is exactly one."""
+    angles = 2 * np.pi * np.arange(n) / n
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).round(12)
+
+
+def _filters(
+    sigma: float, directions: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float32]]:
+    """A Gaussian and its slope along a line, and how the slopes make up each direction (n, 2).
+
+    The derivative in a direction is the gradient's share in it, so two filters are enough for all.
+    Every direction is scaled so that the image that suits it best, white where the filter is
+    positive and black elsewhere, has a strength of 1.
+    """
+    reach = max(int(np.ceil(_REACH * sigma)), 1)
+    x = np.arange(-reach, reach + 1, dtype=float)
+    smooth = np.exp(-(x**2) / (2 * sigma**2))
+    slope = x * smooth
+    if not slope.any():  # so narrow that only the neighbours are left
+        slope = np.sign(x)
+    right, down = np.outer(smooth, slope), np.outer(slope, smooth)
+    best = [np.maximum(across * right + along * down, 0).sum() for across, along in directions]
+    shares = (directions / np.array(best)[:, None]).astype(np.float32)
+    return smooth, slope, shares
+
+
+def _strongest(
+    images: FloatArray, sigma: float, mode: str, directions: NDArray[np.float64]
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """The largest strength over all directions, and which direction that is."""
+    smooth, slope, shares = _filters(sigma, directions)
+
+    def filtered(across: NDArray[np.float64], along: NDArray[np.float64]) -> FloatArray:
+        rows = ndimage.correlate1d(images, across, axis=2, mode=mode)
+        result: FloatArray = ndimage.correlate1d(rows, along, axis=1, mode=mode)
+        return result
+
+    right, down = filtered(slope, smooth), filtered(smooth, slope)
+    best = np.full(images.shape, -np.inf, np.float32)
+    channel = np.zeros(images.shape, np.intp)
+    for k, (x, y) in enumerate(shares):
+        strength = x * right + y * down
+        better = strength > best
+        best[better] = strength[better]
+        channel[better] = k
+    return best, channel
+
+
+def _peaks(
+    strength: FloatArray, channel: NDArray[np.intp], directions: NDArray[np.float64]
+) -> BoolArray:
+    """Pixels above the next one ahead, and not below the one behind."""
+    right, down = np.rint(directions).astype(int).T[:, channel]
+    padded = np.pad(strength, ((0, 0), (1, 1), (1, 1)))
+    image, row, column = np.ogrid[tuple(map(slice, strength.shape))]
+    ahead = padded[image, row + 1 + down, column + 1 + right]
+    behind = padded[image, row + 1 - down, column + 1 - right]
+    return np.asarray((strength > ahead) & (strength >= behind))

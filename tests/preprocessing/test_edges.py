@@ -1,0 +1,175 @@
+"""Edges: against filters written out one by one, under turns, and as part of scikit-learn."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import ndimage
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.naive_bayes import BernoulliNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from hcnet.preprocessing import OrientedEdges
+
+
+def blobs(n=6, size=(20, 17), seed=0):
+    """Smooth grey images without two equal pixels."""
+    noise = np.random.default_rng(seed).random((n, *size))
+    smooth = ndimage.gaussian_filter(noise, (0, 1.2, 1.2))
+    return (smooth - smooth.min()) / (smooth.max() - smooth.min())
+
+
+def by_definition(image, n, sigma, threshold, mode):
+    """Every filter as an array of its own, and every pixel on its own."""
+    reach = int(np.ceil(3 * sigma))
+    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
+    angles = [2 * np.pi * k / n for k in range(n)]
+    strengths = []
+    for angle in angles:
+        own = x * np.cos(angle) + y * np.sin(angle)
+        kernel = own * np.exp(-(x**2 + y**2) / (2 * sigma**2))
+        kernel /= kernel[kernel > 0].sum()
+        strengths.append(ndimage.correlate(image, kernel, mode=mode))
+    strengths = np.array(strengths)
+    best = np.pad(strengths.max(axis=0), 1)
+    edges = np.zeros(strengths.shape, bool)
+    for r, c in np.ndindex(*image.shape):
+        k = strengths[:, r, c].argmax()
+        right, down = round(np.cos(angles[k])), round(np.sin(angles[k]))
+        own = best[r + 1, c + 1]
+        edges[k, r, c] = (
+            own >= threshold
+            and own > best[r + 1 + down, c + 1 + right]
+            and own >= best[r + 1 - down, c + 1 - right]
+        )
+    return edges
+
+
+@pytest.mark.parametrize(("outside", "mode"), [("black", "constant"), ("repeat", "nearest")])
+@pytest.mark.parametrize(("n", "sigma", "threshold"), [(16, 1, 0.25), (5, 0.7, 0.1), (8, 2, 0.05)])
+def test_edges_are_as_defined(n, sigma, threshold, outside, mode):
+    images = blobs()
+    edges = OrientedEdges(n, sigma=sigma, threshold=threshold, outside=outside).transform(images)
+    expected = [by_definition(image, n, sigma, threshold, mode) for image in images]
+    assert edges.any()
+    np.testing.assert_array_equal(edges, expected)
+
+
+def test_a_quarter_turn_of_the_image_turns_the_channels():
+    images = blobs()
+    edges = OrientedEdges().transform(images)
+    turned = OrientedEdges().transform(np.rot90(images, axes=(2, 1)))  # to the right
+    np.testing.assert_array_equal(np.rot90(np.roll(edges, 4, axis=1), axes=(3, 2)), turned)
+
+
+def test_the_negative_has_the_same_edges_the_other_way_round():
+    images, edges = blobs(), OrientedEdges(outside="repeat", threshold=0.1)
+    opposite = np.roll(edges.transform(images), 8, axis=1)
+    np.testing.assert_array_equal(edges.transform(1 - images), opposite)
+
+
+@pytest.mark.parametrize("n", [1, 4, 16, 23])
+def test_a_pixel_is_on_in_at_most_one_channel(n):
+    edges = OrientedEdges(n, threshold=0).transform(blobs())
+    assert edges.any()
+    assert edges.sum(axis=1).max() == 1
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.5, 1, 3])
+def test_a_step_has_one_edge_on_its_bright_side_of_a_strength_of_its_contrast(sigma):
+    image = np.zeros((1, 40, 40))
+    image[:, :, 20:] = 0.5
+    found = OrientedEdges(sigma=sigma, threshold=0.49, outside="repeat").transform(image)
+    assert set(zip(*np.nonzero(found)[1::2], strict=True)) == {(0, 20)}
+    assert found.sum() == 40
+    assert not OrientedEdges(sigma=sigma, threshold=0.51, outside="repeat").transform(image).any()
+
+
+def test_ink_at_the_border_has_an_edge_there_unless_it_is_repeated():
+    white = np.ones((1, 9, 9), bool)
+    edges = OrientedEdges(4).transform(white)[0]
+    assert edges[0, 4, 0]
+    assert edges[1, 0, 4]
+    assert edges[2, 4, 8]
+    assert edges[3, 8, 4]
+    assert not OrientedEdges(outside="repeat").transform(white).any()
+
+
+def test_bytes_floats_booleans_and_a_channel_axis_mean_the_same():
+    grey = (255 * blobs()).astype(np.uint8)
+    edges = OrientedEdges().fit(grey).transform(grey)
+    for same in (grey / 255, (grey / 255).astype(np.float32), grey[:, None], (grey / 255).tolist()):
+        np.testing.assert_array_equal(OrientedEdges().transform(same), edges)
+    binary = grey > 127
+    expected = OrientedEdges().transform(binary.astype(np.uint8) * 255)
+    np.testing.assert_array_equal(OrientedEdges().transform(binary), expected)
+
+
+def test_the_number_of_images_changes_nothing():
+    images = blobs(n=150)
+    together = OrientedEdges().transform(images)
+    one_by_one = [OrientedEdges().transform(image[None])[0] for image in images]
+    np.testing.assert_array_equal(together, one_by_one)
+
+
+def test_it_is_a_scikit_learn_transformer():
+    edges = OrientedEdges(8, sigma=1.5, threshold=0.3, outside="repeat")
+    for copy in (clone(edges), pickle.loads(pickle.dumps(edges))):
+        assert copy.get_params() == edges.get_params()
+        np.testing.assert_array_equal(copy.transform(blobs()), edges.transform(blobs()))
+    assert edges.set_params(n_orientations=4).fit_transform(blobs()).shape[1] == 4
+
+
+def test_a_pipeline_classifies_by_edges():
+    digits = load_digits()
+    images = digits.images / 16
+    model = make_pipeline(
+        OrientedEdges(8, sigma=0.7),
+        FunctionTransformer(lambda edges: edges.reshape(len(edges), -1)),
+        BernoulliNB(),
+    )
+    model.fit(images[:1000], digits.target[:1000])
+    assert model.score(images[1000:], digits.target[1000:]) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_orientations": 0}, r"n_orientations must be a whole number of at least 1, got 0"),
+        ({"n_orientations": 2.5}, r"n_orientations must be a whole number"),
+        ({"sigma": 0}, r"sigma must be a positive number of pixels, got 0; 1 fits"),
+        ({"sigma": np.inf}, r"sigma must be a positive number"),
+        ({"sigma": "1"}, r"sigma must be a positive number"),
+        ({"threshold": 1.5}, r"threshold must be a number from 0 to 1, got 1.5"),
+        ({"outside": "white"}, r"outside must be one of 'black', 'repeat', got 'white'"),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "transform"])
+def test_bad_parameters_are_named(arguments, message, method):
+    with pytest.raises(ValueError, match=message):
+        getattr(OrientedEdges(**arguments), method)(blobs())
+
+
+@pytest.mark.parametrize(
+    ("images", "error", "message"),
+    [
+        (np.zeros((5, 5)), ValueError, r"got shape \(5, 5\); for one image pass image\[None\]"),
+        (np.zeros((2, 3, 5, 5)), ValueError, r"got shape \(2, 3, 5, 5\).*average colours"),
+        (np.zeros((0, 5, 5)), ValueError, r"got shape \(0, 5, 5\)"),
+        (np.full((1, 5, 5), 255.0), ValueError, r"from 0 \(black\) to 1 .* got 255 to 255; divide"),
+        (np.full((1, 5, 5), np.nan), ValueError, r"got nan to nan"),
+        (np.full((1, 5, 5), -0.1), ValueError, r"got -0.1"),
+        (np.zeros((1, 5, 5), int), TypeError, r"got dtype int64; convert it"),
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "transform"])
+def test_bad_images_are_told_what_to_do(images, error, message, method):
+    with pytest.raises(error, match=message):
+        getattr(OrientedEdges(), method)(images)
+
+
+def test_bytes_of_zero_and_one_are_taken_for_a_mistake():
+    with pytest.warns(UserWarning, match=r"holds only 0 and 1, .*X\.astype\(bool\)"):
+        OrientedEdges().transform(np.eye(5, dtype=np.uint8)[None])

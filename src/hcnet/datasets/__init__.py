@@ -1,9 +1,10 @@
-"""Data sets with ground truth: images whose parts are known, boolean matrices; and image files."""
+"""Data sets: images whose parts are known, boolean matrices, digits, and image files."""
 
 from hcnet.datasets.bars import two_bars
 from hcnet.datasets.characters import letters, small_letters, symbols
 from hcnet.datasets.files import image_files
 from hcnet.datasets.matrices import BooleanMatrixData, boolean_matrix
+from hcnet.datasets.mnist import LabelledDigits, MnistData, mnist
 from hcnet.datasets.page import text
 from hcnet.datasets.parts import PartsData
 from hcnet.datasets.patterns import deconvolution
@@ -11,12 +12,15 @@ from hcnet.datasets.shapes import ShapesData, shapes
 
 __all__ = [
     "BooleanMatrixData",
+    "LabelledDigits",
+    "MnistData",
     "PartsData",
     "ShapesData",
     "boolean_matrix",
     "deconvolution",
     "image_files",
     "letters",
+    "mnist",
     "shapes",
     "small_letters",
     "symbols",

@@ -45,6 +45,13 @@ def check_noise(value: object, name: str = "noise") -> float:
     return check_probability(name, value, high=0.5)
 
 
+def check_positive(name: str, value: object) -> float:
+    """A number above 0."""
+    if isinstance(value, int | float | np.integer | np.floating) and value > 0:
+        return float(value)
+    raise ValueError(f"{name} must be a number above 0, but it is {value!r}: pass one.")
+
+
 def check_flag(name: str, value: object) -> bool:
     """True or False, and nothing that merely counts as one of them."""
     if isinstance(value, bool | np.bool_):

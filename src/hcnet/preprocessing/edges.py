@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from hcnet.grey import check_grey
 from hcnet.images import BoolArray, FloatArray
 from hcnet.validation.parameters import check_choice, check_needed, check_share, is_number
 
@@ -89,7 +89,7 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
 
         """
         self._check_parameters()
-        _check_grey(X)
+        check_grey(X)
         return self
 
     def transform(self, X: ArrayLike) -> BoolArray:
@@ -106,7 +106,7 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
 
         """
         self._check_parameters()
-        images, white = _check_grey(X)
+        images, white = check_grey(X)
         n, height, width = images.shape
         directions = _directions(self.n_orientations)
         edges = np.zeros((n, self.n_orientations, height, width), bool)
@@ -134,39 +134,6 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
         tags.input_tags.two_d_array = False
         tags.input_tags.three_d_array = True
         return tags
-
-
-def _check_grey(X: ArrayLike) -> tuple[NDArray[Any], float]:
-    """Images (n, height, width), and the value that is white."""
-    array = np.asarray(X)
-    if array.ndim == 4 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 3 or array.size == 0:
-        raise ValueError(
-            f"X must be grey images of shape (n, height, width) or (n, 1, height, width), got "
-            f"shape {array.shape}; for one image pass image[None], and average colours first."
-        )
-    if array.dtype == np.uint8:
-        if array.max() == 1:
-            warnings.warn(
-                "X is uint8 but holds only 0 and 1, which is all but black where 255 is white; for "
-                "binary images pass X.astype(bool).",
-                UserWarning,
-                stacklevel=3,
-            )
-        return array, 255.0
-    if array.dtype.kind not in "fb":
-        raise TypeError(
-            f"X must be uint8 from 0 to 255, or floats or booleans from 0 to 1, got dtype "
-            f"{array.dtype}; convert it, for example with X.astype(np.uint8)."
-        )
-    least, most = array.min(), array.max()
-    if not (least >= 0 and most <= 1):  # NaN is neither
-        raise ValueError(
-            f"X of dtype {array.dtype} must lie from 0 (black) to 1 (white), got {least:g} to "
-            f"{most:g}; divide by the value that is white, and replace what is missing."
-        )
-    return array, 1.0
 
 
 def _directions(n: int) -> NDArray[np.float64]:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
+
+# Images that are classified at once: bounds the memory for their pixels as floats.
+CHUNK = 1000
 
 
 class Chosen:
@@ -38,16 +41,46 @@ class Chosen:
 
     def predict(self, X: NDArray[Any]) -> NDArray[Any]:
         """Classes of images."""
-        return np.asarray(self.best_.predict(self._flat(X)))
+        parts = [X[start : start + CHUNK] for start in range(0, len(X), CHUNK)]
+        return np.concatenate([self.best_.predict(self._flat(part)) for part in parts])
 
     def _flat(self, X: NDArray[Any]) -> NDArray[np.float32]:
-        windows = sliding_window_view(X, (self.pool, self.pool), axis=(2, 3))
-        return windows.max(axis=(4, 5)).reshape(len(X), -1).astype(np.float32)
+        for axis in (2, 3):  # a maximum over rows, then over columns
+            n = X.shape[axis] - self.pool + 1
+            shifted = [np.take(X, range(k, k + n), axis) for k in range(self.pool)]
+            X = np.maximum.reduce(shifted)
+        return X.reshape(len(X), -1).astype(np.float32)
+
+
+class RadialSVM:
+    """`SVC` whose radial kernel is a matrix product.
+
+    With thousands of features that takes a tenth of the time of its own.
+    """
+
+    def __init__(self, C: float, gamma: float | str = "scale") -> None:
+        self.C = C
+        self.gamma = gamma
+
+    def fit(self, X: NDArray[Any], y: NDArray[Any]) -> RadialSVM:
+        """Learn from rows of pixels; gamma "scale" is by their variance, as in `SVC`."""
+        self.X_ = X
+        self.gamma_ = 1 / (X.shape[1] * X.var()) if self.gamma == "scale" else self.gamma
+        self.svc_ = SVC(C=self.C, kernel="precomputed").fit(self._kernel(X), y)
+        return self
+
+    def predict(self, X: NDArray[Any]) -> NDArray[Any]:
+        """Classes of rows of pixels."""
+        return np.asarray(self.svc_.predict(self._kernel(X)))
+
+    def _kernel(self, X: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(rbf_kernel(X, self.X_, float(self.gamma_)))
 
 
 def svm(pool: int = 1) -> Chosen:
     """With a radial kernel."""
-    return Chosen([SVC(C=C, gamma=g) for C in (1, 10, 100) for g in ("scale", 1e-3, 1e-2)], pool)
+    gammas = ("scale", 1e-3, 1e-2)
+    return Chosen([RadialSVM(C, gamma) for C in (1, 10, 100) for gamma in gammas], pool)
 
 
 def neighbours(pool: int = 1) -> Chosen:

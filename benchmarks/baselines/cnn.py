@@ -107,6 +107,12 @@ def class_scores(form: Form, weights: Sequence[Weights], seen: Any) -> Any:
 _scores = jax.jit(class_scores, static_argnames="form")
 
 
+@partial(jax.jit, static_argnames=("pool", "size"))
+def first_windows(images: Any, pool: Pool, size: tuple[int, int], shift: Any, scale: Any) -> Any:
+    """Windows of the pooled images: all that the first layer needs, worked out only once."""
+    return windows((pooled(images.astype(jnp.float32), pool) - shift) * scale, size)
+
+
 def initial(form: Form, shapes: tuple[tuple[int, ...], ...], key: Any) -> list[Weights]:
     """Random weights that keep the size of what passes through them; no biases."""
     gain = 2.0 if form.relu else 1.0
@@ -267,9 +273,8 @@ class CNN:
         return tuple(shapes)
 
     def _see(self, X: NDArray[Any]) -> Any:
-        """Windows of the pooled images: all that the first layer needs, worked out only once."""
-        below = pooled(jnp.asarray(X, jnp.float32), self.form_.pools[0])
-        return windows((below - self.shift_) * self.scale_, self.size_)
+        pool, size = self.form_.pools[0], tuple(self.size_)
+        return first_windows(jnp.asarray(X), pool, size, self.shift_, self.scale_)
 
     def _best(self, networks: list[Weights], X: NDArray[Any], y: NDArray[Any]) -> int:
         n = len(networks[0].b)

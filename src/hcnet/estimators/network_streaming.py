@@ -113,6 +113,12 @@ class NetworkStreaming(Streaming):
         return self._new_stream(images, Labels(names, np.full(images.n_images, UNLABELLED)))
 
     def _new_stream(self, images: Images, labels: Labels) -> NetworkStream:
+        if self.algorithm != "mpmp":
+            raise ValueError(
+                f"Only algorithm='mpmp' learns from a stream or in minibatches, got "
+                f"{self.algorithm!r}; change it with set_params, or call fit with all images and "
+                f"batch_size=None."
+            )
         rng = saveable(check_random_state(self.random_state))
         network, options = self._build(images, labels, rng)
         forgetting = check_share("forgetting", self.forgetting)

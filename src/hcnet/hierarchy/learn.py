@@ -56,6 +56,7 @@ class NetworkOptions:
 class LearnedNetwork:
     """What learning returns."""
 
+    network: Network
     weights: list[BoolArray]
     log_joint: float
     status: Status
@@ -180,6 +181,7 @@ def learn_network(
     regrouped = process.decide(regroup(network, decided.weights, images, allowed))
     decided = max(decided, regrouped, key=lambda one: one.log_joint)
     return LearnedNetwork(
+        network=network,
         weights=decided.weights,
         log_joint=decided.log_joint,
         status=outcome.status,

@@ -53,10 +53,7 @@ class Chosen:
 
 
 class RadialSVM:
-    """`SVC` whose radial kernel is a matrix product.
-
-    With thousands of features that takes a tenth of the time of its own.
-    """
+    """`SVC` whose radial kernel is a matrix product, since there may be thousands of features."""
 
     def __init__(self, C: float, gamma: float | str = "scale") -> None:
         self.C = C

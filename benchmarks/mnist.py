@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 from benchmarks.harness import Benchmark, Row, measure, selected, spread, start, table
 from benchmarks.mnist_digits import CLEAN, MOST_PER_CLASS, SETS, Split, corrupted
+from benchmarks.mnist_models import fit_hcn
 from benchmarks.mnist_rivals import RIVALS, FittedRival
 from hcnet.datasets import LabelledDigits, mnist
 
@@ -106,8 +106,6 @@ def _few(digits: LabelledDigits) -> LabelledDigits:
 def learn(method: str, digits: LabelledDigits, held_out: LabelledDigits, seed: int) -> Any:
     """A classifier of grey images by its name; all that it ever gets to see is what is passed."""
     if method == HCN:
-        from benchmarks.mnist_models import fit_hcn
-
         return fit_hcn(digits.images, digits.labels, seed)
     return FittedRival(method, digits, held_out, seed)
 
@@ -117,9 +115,6 @@ def _methods(only: str | None) -> tuple[str, ...]:
     there = METHODS
     if only == "rivals":
         there, only = tuple(RIVALS), None
-    elif find_spec("benchmarks.mnist_models") is None:
-        print("There is no benchmarks/mnist_models.py to learn an HCN with: rivals only.\n")
-        there = tuple(RIVALS)
     return selected(only, there)
 
 

@@ -27,7 +27,7 @@ from hcnet.pool_messages import class_log_prior
 # What a wrong pixel counts, in nats: pixels are wrong together, a stroke at a time.
 PIXEL = 0.2
 # An unexplained pixel costs more than a lacking one in an image as sparse as this.
-UNEXPLAINED, SPARSE = 1.3, 0.0136
+UNEXPLAINED, SPARSE = 1.6, 0.0136
 # A part that lacks more than this share of its elements counts as hidden, for this price.
 HIDDEN = 0.7
 # However full a channel is, there is this much of a chance that nothing is found in it.
@@ -42,8 +42,9 @@ def match(
     `allowed` (images, templates) leaves out templates.
     """
     sight = _Sight.of(network, weights, images)
-    top = sight.up[-1].reshape(images.n_images, -1)
-    possible = np.repeat(allowed, top.shape[1] // allowed.shape[1], axis=1)
+    positions = int(np.prod(network.top_size))
+    top = sight.up[-1].reshape(images.n_images, allowed.shape[1] * positions)
+    possible = np.repeat(allowed, positions, axis=1)
     unexplained = np.zeros(top.shape)
     add_unexplained(
         images.pixels & images.observed,

@@ -23,7 +23,7 @@ from hcnet.images import BoolArray, Images
 IntArray = NDArray[np.int64]
 
 # Costs, in unexplained elements; chosen on digits: docs/mnist.md.
-LACKING = 1.0
+LACKING = 1.5
 PLACEMENT = 1.0
 WEIGHT = 2.0
 # A part that is placed less often is given up, and starts anew from a piece of a map.

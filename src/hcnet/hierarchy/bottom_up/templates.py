@@ -95,6 +95,8 @@ def with_windows(
     """
     others = allowed & (chosen != np.arange(images.n_images)[:, None])
     some = others.any(axis=1)
+    if not some.any():
+        return network
     few = Images(images.pixels[some], images.observed[some])
     nearest = match(network, weights, few, others[some]).argmax(axis=1)
     windows = shifted_windows(network, weights, few, nearest)

@@ -1,7 +1,7 @@
 """Hooks of MkDocs: which pages the site has, beside those that are files in `docs`.
 
-`README.md` is its first page; `CONTRIBUTING.md` and `CHANGELOG.md` are pages, too.  The navigation in
-`mkdocs.yml` may name pages that are not there yet.
+`README.md` is its first page; `CONTRIBUTING.md` and `CHANGELOG.md` are pages, too.  The navigation
+in `mkdocs.yml` may name pages that are not there yet.
 """
 
 from __future__ import annotations

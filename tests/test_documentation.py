@@ -163,7 +163,9 @@ def test_what_the_page_on_extending_adds_learns(extended):
 
 
 def test_the_site_builds_without_a_warning(tmp_path):
-    done = python(ROOT, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path / "site"))
+    done = python(
+        ROOT, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path / "site")
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     pages = {path.name for path in (tmp_path / "site").glob("*.html")}
     assert {f"{page.stem}.html" for page in PAGES[1:]} | {"index.html", "changes.html"} <= pages

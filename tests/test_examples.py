@@ -10,8 +10,8 @@ from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
-# Those that take longest; the others take about 5 s each.
-LONG = {"page_of_text", "several_objects", "shapes_hierarchy"}
+# Those that take longest; the others take about 4 s each.
+LONG = {"inpainting", "page_of_text", "pixel_art", "several_objects", "shapes_hierarchy"}
 # What an example must say of its success.
 SAYS = {
     "inpainting": "of 838 that were ink 723 are back",
@@ -40,7 +40,8 @@ def run(name, folder, *arguments):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.long) if n in LONG else n for n in EXAMPLES]
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in EXAMPLES],
 )
 def test_an_example_ends_in_a_picture(name, tmp_path):
     done = run(name, tmp_path)
@@ -52,6 +53,7 @@ def test_an_example_ends_in_a_picture(name, tmp_path):
         assert len(picture.getcolors(1 << 20)) > 2
 
 
+@pytest.mark.long
 def test_a_picture_goes_where_told(tmp_path):
     (tmp_path / "pictures").mkdir()
     done = run("stream", tmp_path, "pictures/mine.png")

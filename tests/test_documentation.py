@@ -110,7 +110,7 @@ DOUBLING = """
 from hcnet import FeatureLearner
 from hcnet.datasets import deconvolution
 data = deconvolution(n_images=20, random_state=0)
-for engine in ("active", "dense"):
+for engine in ("active", "dense", "reference"):
     options = {"algorithm": "mpmp", "schedule": "doubling", "engine": engine, "max_iter": 3}
     learner = FeatureLearner(4, 5, n_init=1, random_state=0, **options).fit(data.images)
     assert len(learner.placements_)
@@ -160,6 +160,9 @@ def test_what_the_page_on_extending_adds_passes_its_tests(extended):
 def test_what_the_page_on_extending_adds_learns(extended):
     done = python(extended, "-c", DOUBLING)
     assert done.returncode == 0, done.stderr[-3000:]
+    tests = ["tests/engine/test_engines_agree.py", "-k", "doubling"]
+    done = python(extended, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_the_site_builds_without_a_warning(tmp_path):

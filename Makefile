@@ -27,7 +27,7 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 docs: $(VENV)/installed
-	$(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m mkdocs build --strict
 	@echo "The documentation is in site/index.html."
 
 bench: $(VENV)/installed

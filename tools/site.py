@@ -19,7 +19,8 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changes.md",
 }
-LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+# A link or a picture; the text of a link may be a picture.
+LINK = re.compile(r"(!?)\[((?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)")
 
 
 def on_config(config: Any) -> Any:
@@ -59,6 +60,7 @@ def _relinked(markdown: str, folder: Path) -> str:
 
     def one(match: re.Match[str]) -> str:
         picture, text, target = match.groups()
+        text = LINK.sub(one, text)
         if "://" in target or target.startswith(("#", "mailto:")):
             return match.group()
         path, _, anchor = target.partition("#")

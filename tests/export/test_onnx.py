@@ -133,6 +133,29 @@ def test_a_learned_network_classifies_the_same_images_the_same_way(tmp_path):
     assert_same(model, path, test.images.astype(np.float32))
 
 
+@pytest.mark.parametrize(
+    "names", [[3, 1, 2], [True, False], [0.5, 2.5, 1.5], ["é", "ß", "?"], ["a", 1, 2.5]], ids=str
+)
+def test_classes_keep_their_names(names, tmp_path):
+    model, X = random_network(*NETWORKS["two layers"])
+    names = np.array(names, object) if len({type(name) for name in names}) > 1 else np.array(names)
+    categories = [0, 1, 1, 0, 0, 1] if len(names) == 2 else [0, 1, 2, 0, 1, 2]
+    named = model.with_class_layer(categories=categories, classes=names)
+    label = run(named.to_onnx(tmp_path / "model.onnx"), X)["label"].tolist()
+    predicted = named.predict(X).tolist()
+    assert label == ([str(one) for one in predicted] if names.dtype == object else predicted)
+
+
+@pytest.mark.long
+def test_what_was_learned_says_the_same_in_a_graph(tmp_path):
+    train, test = shapes(random_state=0), shapes(n_images=2000, random_state=1)
+    model = HCN([Layer(4, size=21), Layer()], templates_per_class=2, inference="forward")
+    model.set_params(random_state=0).fit(train.images, train.labels)
+    path = model.to_onnx(tmp_path / "shapes.onnx")
+    assert (run(path, test.images)["label"] == model.predict(test.images)).all()
+    assert_same(model, path, test.images.astype(np.float32))
+
+
 def test_weights_of_a_graph_are_binary(tmp_path):
     model, _ = random_network(*NETWORKS["three layers"])
     graph = onnx.load(model.to_onnx(tmp_path / "model.onnx")).graph

@@ -50,9 +50,9 @@ class PartsExport:
         return structure.to_dict(self._model.contents(), {"features": self._model.features})
 
     @classmethod
-    def from_dict(cls, structure_: dict[str, Any]) -> Self:
+    def from_dict(cls, description: dict[str, Any]) -> Self:
         """The learner that `to_dict` described."""
-        model = structure.from_dict(structure_, structure.PARTS, PartsModel.read)
+        model = structure.from_dict(description, structure.PARTS, PartsModel.read)
         return cls._restored(model)
 
 
@@ -73,7 +73,7 @@ class NetworkExport:
         Input "X" (images, channels, height, width), float32: 0, 1, NaN where a pixel is missing; of
         the network's size.  Outputs "label" (images,), "scores" and "probabilities" (images,
         classes): what `predict` and `predict_proba` say with ``inference="forward"``, up to the
-        rounding of float32.
+        rounding of float32.  Names of classes that are of several types become strings.
         """
         check_is_fitted(self)
         if self._model.network.classes.p_on is not None:
@@ -94,7 +94,7 @@ class NetworkExport:
         return structure.to_dict(self._contents(), weights)
 
     @classmethod
-    def from_dict(cls, structure_: dict[str, Any]) -> Self:
+    def from_dict(cls, description: dict[str, Any]) -> Self:
         """The network that `to_dict` described."""
-        model = structure.from_dict(structure_, structure.NETWORK, NetworkModel.read)
+        model = structure.from_dict(description, structure.NETWORK, NetworkModel.read)
         return cls._restored(model)

@@ -7,9 +7,10 @@ import os
 import secrets
 import zipfile
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,22 @@ class Contents:
 
 
 def write(path: str | os.PathLike[str], contents: Contents, overwrite: bool) -> Path:
-    """Write a file that appears whole or not at all."""
+    """Write a model file."""
+
+    def fill(target: IO[bytes]) -> None:
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("header.json", json.dumps(contents.header, indent=1))
+            for key, array in contents.arrays.items():
+                with archive.open(f"{key}.npy", "w") as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+
+    return write_whole(path, overwrite, fill)
+
+
+def write_whole(
+    path: str | os.PathLike[str], overwrite: bool, fill: Callable[[IO[bytes]], object]
+) -> Path:
+    """Write a file that appears whole or not at all; `fill` writes what is in it."""
     path = Path(path)
     if path.exists() and not overwrite:
         raise FileExistsError(
@@ -61,18 +77,29 @@ def write(path: str | os.PathLike[str], contents: Contents, overwrite: bool) -> 
     # `tempfile` would stay readable for its owner only.
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with (
-            part.open("xb") as target,
-            zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive,
-        ):
-            archive.writestr("header.json", json.dumps(contents.header, indent=1))
-            for key, array in contents.arrays.items():
-                with archive.open(f"{key}.npy", "w") as file:
-                    np.lib.format.write_array(file, array, allow_pickle=False)
+        with part.open("xb") as target:
+            fill(target)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
     return path
+
+
+class Source(Protocol):
+    """Where a model is read from: a file, or what `to_dict` made of it."""
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What is not an array."""
+        ...
+
+    def array(self, key: str) -> NDArray[Any]:
+        """One of the arrays."""
+        ...
+
+    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
+        """A binary array."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,7 @@ class PartsModel:
         return archive.Contents(header, {"features": np.packbits(self.features)})
 
     @classmethod
-    def read(cls, file: archive.Section) -> PartsModel:
+    def read(cls, file: archive.Source) -> PartsModel:
         """The model of a file."""
         header = file.header
         F, channels, h, w = (int(k) for k in header["feature_shape"])

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from hcnet import archive, inference
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
+from hcnet.estimators.exporting import PartsExport
 from hcnet.estimators.parts_streaming import PartsStreaming
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
@@ -43,7 +44,7 @@ from hcnet.validation.parameters import (
 )
 
 
-class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
+class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimator):
     """Finds the parts that binary images are made of, and where they are.
 
     An image is explained as binary features placed at some positions, ORed where they
@@ -273,7 +274,16 @@ class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
             stream, about = None, file.header.get("stream")
             if about is not None:
                 stream = PartsStream.read(file.part("stream"))
-                how = about["batch_size"], about["algorithm"]
+        return cls._restored(model, stream, about)
+
+    @classmethod
+    def _restored(
+        cls,
+        model: PartsModel,
+        stream: PartsStream | None = None,
+        about: dict[str, Any] | None = None,
+    ) -> Self:
+        """An estimator over a model, and over its stream with what the file says `about` it."""
         if stream is None:
             # A density that was estimated at one half or more is not one that can be given.
             given = {name: p for name, p in asdict(model.priors).items() if p < 0.5}
@@ -284,15 +294,16 @@ class FeatureLearner(PartsStreaming, TransformerMixin, BaseEstimator):
                 **given,
             )
         else:
+            assert about is not None
             learner = cls(
                 n_features=stream.shape.n_features,
                 feature_size=stream.shape.feature_size,
                 border=stream.shape.border,
-                algorithm=how[1],
+                algorithm=about["algorithm"],
                 schedule=stream.options.schedule.name,
                 damping=stream.options.damping,
                 engine=stream.options.engine,
-                batch_size=how[0],
+                batch_size=about["batch_size"],
                 forgetting=stream.beliefs.forgetting,
                 **asdict(stream.open_priors),
             )

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from hcnet import archive
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
+from hcnet.estimators.exporting import NetworkExport
 from hcnet.estimators.network_streaming import NetworkStreaming
 from hcnet.hierarchy import inference
 from hcnet.hierarchy.bottom_up.learn import learn_bottom_up
@@ -59,7 +60,7 @@ from hcnet.validation.parameters import (
 )
 
 
-class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
+class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, BaseEstimator):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
 
     Every image shows one template; a template is made of features of the layer below, these of
@@ -394,9 +395,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         loaded goes on learning as if nothing had happened.
         """
         check_is_fitted(self)
-        method, candidates, n_passes = self._method()
-        settings = {"inference": method, "candidates": candidates, "n_passes": n_passes}
-        contents = replace(self._model, settings=settings).contents()
+        contents = self._contents()
         if self._stream is not None:
             contents = contents.with_part("stream", self._stream.contents())
             contents.header["stream"]["batch_size"] = self.batch_size
@@ -411,6 +410,17 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
             if "stream" in file.header:
                 stream = NetworkStream.read(file.part("stream"), model.network, model.classes)
                 how = {"batch_size": file.header["stream"]["batch_size"]}
+        return cls._restored(model, stream, how)
+
+    @classmethod
+    def _restored(
+        cls,
+        model: NetworkModel,
+        stream: NetworkStream | None = None,
+        how: dict[str, Any] | None = None,
+    ) -> Self:
+        """An estimator over a model, and over its stream, `how` that one was told to learn."""
+        how = how or {}
         network, n_classes = model.network, len(model.classes)
         layers = [
             Layer(
@@ -446,6 +456,11 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
             loaded._stream, stream.made_for = stream, loaded._structure()
             loaded.n_images_seen_, loaded.n_iter_ = stream.n_images, stream.n_batches
         return loaded
+
+    def _contents(self) -> archive.Contents:
+        method, candidates, n_passes = self._method()
+        settings = {"inference": method, "candidates": candidates, "n_passes": n_passes}
+        return replace(self._model, settings=settings).contents()
 
     def _build(
         self, images: Images, labels: Labels, rng: np.random.Generator

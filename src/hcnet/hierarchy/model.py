@@ -66,7 +66,7 @@ class NetworkModel:
         return archive.Contents(header, arrays)
 
     @classmethod
-    def read(cls, file: archive.Section) -> NetworkModel:
+    def read(cls, file: archive.Source) -> NetworkModel:
         """The model of a file."""
         header = file.header
         p01, p10 = (float(p) for p in header["noise"])

@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 from hcnet.engine.cpu_pools import max_pool
 from hcnet.factors import HUGE
 from hcnet.hierarchy.convolution import correlate
-from hcnet.hierarchy.matching_kernels import add_unexplained, count_shifts
+from hcnet.hierarchy.matching_kernels import count_shifts, match_all
 from hcnet.hierarchy.network import Level, Network, Weights
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.pool_messages import class_log_prior
@@ -42,20 +42,18 @@ def match(
     `allowed` (images, templates) leaves out templates.
     """
     sight = _Sight.of(network, weights, images)
-    positions = int(np.prod(network.top_size))
-    top = sight.up[-1].reshape(images.n_images, allowed.shape[1] * positions)
-    possible = np.repeat(allowed, positions, axis=1)
-    unexplained = np.zeros(top.shape)
-    add_unexplained(
+    size = network.top_size
+    possible = np.repeat(allowed, size[0] * size[1], axis=1)
+    score = np.zeros(possible.shape)
+    match_all(
         images.pixels & images.observed,
         *sight.tables(),
-        np.array(network.top_size),
+        np.array(size),
         possible,
         sight.unexplained,
-        unexplained,
+        score,
     )
-    prior = class_log_prior(network.classes, sight.up[-1].shape, allowed)
-    return np.asarray(PIXEL * (top.astype(float) - unexplained) + prior)
+    return PIXEL * score + class_log_prior(network.classes, (*allowed.shape, *size), allowed)
 
 
 def class_scores(
@@ -92,7 +90,8 @@ class _Sight:
 
     network: Network
     weights: Weights
-    up: list[FloatArray]  # to S¹ … Sᴸ: what a placement lacks, at best; negative
+    lowest: FloatArray  # to R¹: what an element lacks, at best; negative
+    up: list[FloatArray]  # to all S but the templates: what a placement lacks, at best
     floors: list[FloatArray]  # (images, features): what a part costs that is hidden
     unexplained: NDArray[np.float64]  # (images, channels): what an unexplained pixel costs
 
@@ -104,21 +103,22 @@ class _Sight:
         message = np.where(maybe, 0.0, -lacking[:, :, None, None]).astype(np.float32)
         up: list[FloatArray] = []
         floors: list[FloatArray] = []
+        message = lowest = max_pool(network.levels[0].pool, _relative(network.levels[0]), message)
         everything = -lacking
-        for level, W in zip(network.levels, weights, strict=True):
-            message = max_pool(level.pool, _relative(level), message)
-            if up:
-                floors.append((HIDDEN * everything).astype(np.float32))
-                message = np.maximum(message, floors[-1][:, :, None, None])
+        for level, W in zip(network.levels[1:], weights, strict=False):
+            up.append(correlate(message, W))
             everything = everything @ W.sum(axis=(2, 3)).T
-            message = correlate(message, W)
-            up.append(message)
-        return cls(network, weights, up, floors, unexplained)
+            floors.append((HIDDEN * everything).astype(np.float32))
+            if len(up) < len(network.levels) - 1:  # the templates choose where they look
+                message = max_pool(level.pool, _relative(level), up[-1])
+                message = np.maximum(message, floors[-1][:, :, None, None])
+        return cls(network, weights, lowest, up, floors, unexplained)
 
     def tables(self) -> tuple[object, ...]:
         """All levels in flat arrays, as the kernels want them."""
         levels, n = self.network.levels, len(self.unexplained)
-        flat = [message.reshape(n, -1) for message in self.up]
+        flat = [np.zeros((n, 0), np.float32)]  # a network of one level has none
+        flat = [message.reshape(n, message[0].size) for message in self.up] or flat
         log_priors = [_relative(level).ravel() for level in levels]
         counts = [W.sum(axis=(1, 2, 3)) for W in self.weights]
         features = (
@@ -134,6 +134,7 @@ class _Sight:
             np.concatenate(log_priors),
         )
         return (
+            self.lowest,
             np.concatenate(flat, axis=1),
             np.cumsum([0, *(message.shape[1] for message in flat)]),
             np.concatenate([*self.floors, np.zeros((n, 1), np.float32)], axis=1),

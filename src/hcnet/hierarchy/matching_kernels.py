@@ -3,8 +3,9 @@
 ``features`` are all levels in flat arrays: the first feature of each level, the first element of
 each feature, and the elements (channel, row, column).  ``pools`` are per level the window (height,
 width, offset), the size of the grid below, the columns of R, and where its ``log_priors`` begin.
-``messages`` are those up to all S of an image, one level after the other from ``begins`` on;
-``hidden`` is, for every feature, what it must exceed to count as there.
+``lowest`` are the messages to R¹ of an image, and ``messages`` those up to all S but the templates,
+one level after the other from ``begins`` on; ``hidden`` is, for every feature below the templates,
+what it must exceed to count as there.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ _parallel: Any = nb.njit(nogil=True, cache=True, parallel=True)
 
 
 @_parallel
-def add_unexplained(
+def match_all(
     pixels: Any,
+    lowest: Any,
     messages: Any,
     begins: Any,
     hidden: Any,
@@ -30,11 +32,12 @@ def add_unexplained(
     top_size: Any,
     possible: Any,
     costs: Any,
-    left: Any,
+    score: Any,
 ) -> None:
-    """Add to ``left`` what the pixels cost that a template does not explain, for all possible ones.
+    """Add to ``score`` what all possible templates lack, and what they leave unexplained.
 
-    ``costs`` are per image and channel; ``depth`` features may wait to be worked out at most.
+    ``costs`` of unexplained pixels are per image and channel; ``depth`` features may wait to be
+    worked out at most.
     """
     positions = top_size[0] * top_size[1]
     levels = len(features[0])
@@ -49,15 +52,18 @@ def add_unexplained(
                 continue
             todo[0, 0], todo[0, 1] = levels - 1, t // positions
             todo[0, 2], todo[0, 3] = t % positions // top_size[1], t % positions % top_size[1]
-            _work_out(messages[n], begins, hidden[n], features, pools, todo, t, mark, shifts)
+            score[n, t] += _work_out(
+                lowest[n], messages[n], begins, hidden[n], features, pools, todo, t, mark, shifts
+            )
             for k in range(len(on)):
                 if mark[on[k, 0], on[k, 1], on[k, 2]] != t:
-                    left[n, t] += costs[n, on[k, 0]]
+                    score[n, t] -= costs[n, on[k, 0]]
 
 
 @_kernel
 def count_shifts(
     pixels: Any,
+    lowest: Any,
     messages: Any,
     begins: Any,
     hidden: Any,
@@ -72,11 +78,12 @@ def count_shifts(
     todo = np.empty((depth, 4), np.int64)
     for n in range(len(pixels)):
         todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = len(features[0]) - 1, templates[n], 0, 0
-        _work_out(messages[n], begins, hidden[n], features, pools, todo, n, mark, shifts)
+        _work_out(lowest[n], messages[n], begins, hidden[n], features, pools, todo, n, mark, shifts)
 
 
 @_kernel
 def _work_out(
+    lowest: Any,
     messages: Any,
     begins: Any,
     hidden: Any,
@@ -86,10 +93,13 @@ def _work_out(
     name: Any,
     mark: Any,
     shifts: Any,
-) -> None:
-    """Mark the pixels that what is in ``todo`` may explain; the feature found last goes first."""
+) -> Any:
+    """Mark the pixels that the template in ``todo`` may explain; return what it gains.
+
+    Of the features below it, the one that was found last goes first.
+    """
     first, start, elements = features
-    waiting = 1
+    waiting, total = 1, 0.0
     while waiting:
         waiting -= 1
         level, f, r, c = todo[waiting]
@@ -98,15 +108,21 @@ def _work_out(
             a, y, x = elements[e, 0], r + elements[e, 1], c + elements[e, 2]
             if level == 0:
                 _mark_window(a, y, x, pools[0][0], name, mark)
+                if len(first) == 1:
+                    total += lowest[a, y, x]
                 continue
             below = messages[begins[level - 1] : begins[level]]
             value, member, row, column = _best_member(level, a, y, x, below, pools)
-            if value > hidden[first[level - 1] + a]:
+            floor = hidden[first[level - 1] + a]
+            if level == len(first) - 1:
+                total += max(value, floor)
+            if value > floor:
                 todo[waiting, 0], todo[waiting, 1] = level - 1, a
                 todo[waiting, 2], todo[waiting, 3] = row, column
                 waiting += 1
                 if member < shifts.shape[1]:
                     shifts[level, member] += 1
+    return total
 
 
 @_kernel

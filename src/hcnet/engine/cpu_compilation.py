@@ -16,6 +16,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.extending import intrinsic
 
 from hcnet.engine.compilation import compile_factors
+from hcnet.engine.threads import over_threads
 from hcnet.factors import HUGE
 
 # Compilers may reorder sums and assume that no message is "not a number"; they may not
@@ -29,7 +30,11 @@ _LINE = 16  # float32 numbers in a line of cache
 
 inlined: Any = nb.njit(forceinline=True, **_OPTIONS)  # called by compiled functions
 entry: Any = nb.njit(cache=True, **_OPTIONS)  # called from Python
-parallel: Any = nb.njit(cache=True, parallel=True, **_OPTIONS)  # the same, over threads
+
+
+def parallel(kernel: Any) -> Any:
+    """The same, over threads: the kernel has the first and the last index as its arguments."""
+    return over_threads(entry(kernel))
 
 
 def _instruction(name: str) -> Any:

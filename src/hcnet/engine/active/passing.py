@@ -122,8 +122,9 @@ class ActivePassing:
         belief = self._all_sums() + self._prior
         out = np.full(len(self._E), -HUGE, np.float32)
         lists = closed_form.listed(g, self._U, self._W, above=least).arrays
+        reach = np.float32(np.abs(self._U).max())
         closed_form.down_from_inactive(
-            self._n_images, g, self._U, lists, belief, is_active, np.float32(least), out
+            self._n_images, g, self._U, reach, lists, belief, is_active, np.float32(least), out
         )
         trees_down(edges.lists, (self._S, self._W), out)
         return from_board(self._layer, np.clip(out, -HUGE, HUGE), self._n_images)
@@ -149,7 +150,7 @@ class ActivePassing:
         out = np.empty(self._n_images * g.positions * g.features, np.float32)
         lists = closed_form.listed(g, self._U, self._W).arrays
         W = features_last(g, self._W)
-        closed_form.hear_all(self._n_images, g, self._U, W, lists, out)
+        closed_form.hear_all(self._n_images * g.height, g, self._U, W, lists, out)
         out[self._edges.where] = self._sums
         return out
 
@@ -174,7 +175,16 @@ class ActivePassing:
             run_lane(batch.order, lists, *boards, seen, beliefs, damping)
             return
         weights = np.repeat(self._W[None], len(batch.lanes) - 1, axis=0)
-        run_lanes(batch.order, batch.lanes, lists, *boards, self._S, weights, damping)
+        run_lanes(
+            len(batch.lanes) - 1,
+            batch.order,
+            batch.lanes,
+            lists,
+            *boards,
+            self._S,
+            weights,
+            damping,
+        )
         weights -= self._W
         self._W += weights.sum(axis=0)
 
@@ -212,6 +222,7 @@ class ActivePassing:
         positions = self._n_images * g.positions
         here = np.bincount(self._edges.where // g.features, minlength=positions)
         closed_form.find_candidates(
+            tiling[0] * tiling[1],
             tiling,
             g,
             self._U,

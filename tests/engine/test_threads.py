@@ -161,7 +161,7 @@ print(code)
     assert run(script) == ["0"]
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+@pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_fits_in_workers_of_joblib_are_those_of_the_parent(run, backend):
     script = f"""
 import joblib

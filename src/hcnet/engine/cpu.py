@@ -57,17 +57,39 @@ def _scratch(n: Any) -> Any:
 
 
 @inlined
+def _sum_of_shares(t: Any, n: Any, cap: Any) -> Any:
+    """Sum of `or_share` over all tops of an OR, as eight sums side by side.
+
+    One sum would wait for itself at every step, and left to the compiler, the order of addition
+    would differ from machine to machine.
+    """
+    a = b = c = d = e = f = g = h = np.float32(0)
+    whole = n - n % 8
+    for k in range(np.uint64(whole // 8)):
+        j = k * np.uint64(8)
+        a += _or_share(t[j], cap)
+        b += _or_share(t[j + np.uint64(1)], cap)
+        c += _or_share(t[j + np.uint64(2)], cap)
+        d += _or_share(t[j + np.uint64(3)], cap)
+        e += _or_share(t[j + np.uint64(4)], cap)
+        f += _or_share(t[j + np.uint64(5)], cap)
+        g += _or_share(t[j + np.uint64(6)], cap)
+        h += _or_share(t[j + np.uint64(7)], cap)
+    for j in range(whole, n):
+        a += _or_share(t[j], cap)
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+
+
+@inlined
 def _through_the_or(b: Any, s: Any, w: Any, t: Any, n: Any) -> None:
     """Messages of the OR up to its ANDs, into `t`, from the messages in (`tree_messages`)."""
-    cap = _or_cap(b)
-    total = np.float32(0)
     first = np.float32(-HUGE)
     for j in range(n):
         x = _and_down(s[j], w[j])
         t[j] = x
-        total += _or_share(x, cap)
         first = larger(first, x)
-    _or_answers(b, t, n, total, cap, first)
+    cap = _or_cap(b)
+    _or_answers(b, t, n, _sum_of_shares(t, n, cap), cap, first)
 
 
 @inlined

@@ -19,10 +19,11 @@ from hcnet.engine.compilation import compile_factors
 from hcnet.engine.threads import over_threads
 from hcnet.factors import HUGE
 
-# Compilers may reorder sums and assume that no message is "not a number"; they may not
-# assume that infinities are absent.
+# Compilers may assume that no message is "not a number".  They may not assume that infinities are
+# absent; and they may not reorder sums or round only once for a product and a sum: which of that
+# they do depends on the machine, and on which way through a loop they take.
 _OPTIONS: dict[str, Any] = {
-    "fastmath": {"nnan", "nsz", "arcp", "contract", "reassoc"},
+    "fastmath": {"nnan", "nsz"},
     "nogil": True,
     "boundscheck": False,
 }

@@ -75,8 +75,8 @@ def _sum_of_shares(t: Any, n: Any, cap: Any) -> Any:
         f += _or_share(t[j + np.uint64(5)], cap)
         g += _or_share(t[j + np.uint64(6)], cap)
         h += _or_share(t[j + np.uint64(7)], cap)
-    for j in range(whole, n):
-        a += _or_share(t[j], cap)
+    for rest in range(whole, n):
+        a += _or_share(t[rest], cap)
     return ((a + b) + (c + d)) + ((e + f) + (g + h))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -266,14 +265,14 @@ def _tiling(g: Geometry, n_images: int) -> tuple[int, int, int, int, int]:
     return n_images, -(-g.height // height), -(-g.width // width), height, width
 
 
-def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> int:
+def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1, threads: int = 1) -> int:
     """Bytes that the active set takes at its peak, known before a run starts."""
     g = geometry(layer)
     n, down, across, height, _ = _tiling(g, n_images)
     capacity = min(n * down * across * per_tile(g), n * g.positions * g.features)
     edges = 2 * capacity * g.edges * EDGE_BYTES  # old and new ones, while the set changes
     boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * 5 * 8
-    sums = numba.get_num_threads() * height * g.width * g.features * 4  # `find_candidates`
+    sums = threads * height * g.width * g.features * 4  # `find_candidates`
     tiles = n * down * across * AT_ONCE * 12 + sums
     weights = 4 * g.edges * g.features * (5 + (lanes if lanes > 1 else 0))
     return edges + boards + tiles + weights

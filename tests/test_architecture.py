@@ -13,7 +13,7 @@ LAYERS = (
     ("factors", "grey", "images", "layers"),  # formulas, and what data and layers are
     ("datasets", "engine.schedules", "engine.driver", "engine.planes"),
     ("engine.compilation", "engine.cpu_compilation", "engine.threads"),
-    ("messages", "pool_messages", "objective", "archive"),
+    ("messages", "pool_messages", "memory", "objective", "archive"),
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
     ("engine.placements", "model", "progress"),
     ("refine",),

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from hcnet import BooleanMatrixFactorization, FeatureLearner
 from hcnet.datasets import boolean_matrix
-from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.memory import NotEnoughMemoryError
 
 
 def small(seed=0, **options):

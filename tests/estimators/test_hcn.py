@@ -10,7 +10,7 @@ from hcnet.datasets import shapes
 from hcnet.hierarchy import inference
 from hcnet.hierarchy.explaining import explain
 from hcnet.images import Images
-from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.memory import NotEnoughMemoryError
 
 METHODS = ("explain", "forward", "passing")
 NAMES = np.array(["alike", "unlike"])

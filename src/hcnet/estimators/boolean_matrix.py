@@ -19,11 +19,12 @@ from hcnet.learning.passing import PassingOptions
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate, log_joint
 from hcnet.progress import Bar, Silence
-from hcnet.validation.images import check_table
+from hcnet.validation.images import check_codes, check_table
 from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
     check_damping,
+    check_flag,
     check_positive,
     check_priors,
     check_schedule,
@@ -129,7 +130,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
                 "algorithm='mpmp' cannot choose the number of components; pass n_components, or "
                 "use algorithm='refined'."
             )
-        progress = Bar() if self.verbose else Silence()
+        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
         learner = Factorizer(
             table,
             priors,
@@ -181,16 +182,18 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         codes[found.placements[:, 0], found.placements[:, 1]] = True
         return codes
 
-    def inverse_transform(self, codes: ArrayLike) -> BoolArray:
+    def inverse_transform(self, codes: ArrayLike | sparse.sparray) -> BoolArray:
         """Rows from codes: the OR of their components."""
         check_is_fitted(self)
-        array = np.asarray(codes)
-        if array.ndim != 2 or array.shape[1] != len(self.components_):
+        table = check_codes(codes)
+        if table.shape[1] != len(self.components_):
             raise ValueError(
                 f"codes must have shape (rows, {len(self.components_)}), one column per "
-                f"component, got {array.shape}."
+                f"component, got {table.shape}; pass what transform returns."
             )
-        return Factors(array.astype(np.int8), self.components_.T.astype(np.int8)).product()
+        return Factors(
+            table.toarray().astype(np.int8), self.components_.T.astype(np.int8)
+        ).product()
 
     def inpaint(self, X: ArrayLike | sparse.sparray, mask: ArrayLike) -> BoolArray:
         """X with the entries under the mask filled in."""

@@ -30,13 +30,15 @@ from hcnet.objective import compression_ratio
 from hcnet.online.parts import FORGETTING, PartsStream
 from hcnet.progress import Bar, Silence
 from hcnet.solutions.explanation import Explanation
-from hcnet.validation.images import ImageInput, check_images
+from hcnet.validation.images import ImageInput, check_codes, check_images
 from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
     check_damping,
     check_engine,
     check_feature_size,
+    check_flag,
+    check_pair,
     check_positive,
     check_priors,
     check_random_state,
@@ -179,7 +181,7 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         size = check_feature_size(self.feature_size, images.size, self.border)
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
         layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
-        progress = Bar() if self.verbose else Silence()
+        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
         rng = check_random_state(self.random_state)
         learned = learn(images, layer, check_priors(self), self._options(), rng, progress)
         self._store(learned, layer, images)
@@ -212,13 +214,11 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
     ) -> BoolArray:
         """Images (n, channels, height, width) from codes: R = bconv(S, W)."""
         check_is_fitted(self)
-        table = sparse.csr_array(codes)
-        if table.ndim != 2:
-            raise ValueError(
-                f"codes must be a table with a row per image, got shape {table.shape}; for one "
-                f"image reshape them to (1, {table.shape[0]})."
-            )
-        size = image_size or self._model.image_size
+        table = check_codes(codes)
+        size = self._model.image_size
+        if image_size is not None:
+            size = check_pair("image_size", image_size)
+            check_feature_size(self.features_.shape[2:], size, self._model.border)
         blank = np.zeros((table.shape[0], self.features_.shape[1], *size), bool)
         images = Images(blank, ~blank)
         layer = inference.layer_for(self._model, images)

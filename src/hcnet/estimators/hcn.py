@@ -52,6 +52,7 @@ from hcnet.validation.parameters import (
     check_choice,
     check_count,
     check_engine,
+    check_flag,
     check_needed,
     check_pair,
     check_positive,
@@ -208,7 +209,7 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
             return self._fit_minibatches(images, labels)
         rng = check_random_state(self.random_state)
         network, options = self._build(images, labels, rng)
-        progress = Bar() if self.verbose else Silence()
+        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
         allowed = agreeing(network, labels.codes)
         learned = learn(network, images, allowed, options, rng, progress)
         self._store(learned, labels, images)
@@ -482,7 +483,7 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
             damping=damping,
             engine=check_engine(self.engine),
             schedule=Schedule(check_schedule(self.schedule)),  # type: ignore[arg-type]
-            vote=bool(self.vote),
+            vote=check_flag("vote", self.vote),
             n_init=check_needed("n_init", self.n_init),
             max_iter=check_count("max_iter", self.max_iter, 1, "None for the default"),
             max_seconds=check_positive("max_seconds", self.max_seconds),

@@ -27,6 +27,7 @@ from hcnet.validation.parameters import (
     check_flag,
     check_positive,
     check_priors,
+    check_random_state,
     check_schedule,
 )
 
@@ -134,7 +135,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         learner = Factorizer(
             table,
             priors,
-            np.random.default_rng(self.random_state),
+            check_random_state(self.random_state),
             progress,
             check_positive("max_seconds", self.max_seconds),
             check_count("max_memory", self.max_memory, 1, "None for no limit"),

@@ -163,8 +163,12 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
     def fit_transform(
         self, X: ArrayLike | sparse.sparray, y: object = None, mask: ArrayLike | None = None
     ) -> BoolArray:
-        """Factor X and return the codes of its rows."""
-        return self.fit(X, y, mask).codes_
+        """Factor X, and which components each of its rows is made of, as `transform` finds them.
+
+        Where a row is ambiguous, that may not be what `codes_` holds: these were decided together
+        with the components.
+        """
+        return self.fit(X, y, mask).transform(X, mask)
 
     def transform(self, X: ArrayLike | sparse.sparray, mask: ArrayLike | None = None) -> BoolArray:
         """Which components each row of X is made of (rows, components)."""
@@ -228,4 +232,5 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []  # codes are booleans, whatever the table was
         return tags

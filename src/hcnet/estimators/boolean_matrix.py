@@ -25,6 +25,7 @@ from hcnet.validation.parameters import (
     check_count,
     check_damping,
     check_flag,
+    check_max_memory,
     check_positive,
     check_priors,
     check_random_state,
@@ -138,7 +139,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
             check_random_state(self.random_state),
             progress,
             check_positive("max_seconds", self.max_seconds),
-            check_count("max_memory", self.max_memory, 1, "None for no limit"),
+            check_max_memory(self.max_memory),
         )
         try:
             if algorithm == "mpmp":
@@ -182,7 +183,8 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
             )
         images = Images(values[:, :, None, None], observed[:, :, None, None])
         model = PartsModel(self.components_[:, :, None, None], self._priors, "valid", (1, 1))
-        found = inference.explain(model, images, np.random.default_rng(0))
+        rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
+        found = inference.explain(model, images, rng, most)
         codes = np.zeros((len(values), len(self.components_)), bool)
         codes[found.placements[:, 0], found.placements[:, 1]] = True
         return codes

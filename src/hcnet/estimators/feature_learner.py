@@ -38,6 +38,7 @@ from hcnet.validation.parameters import (
     check_engine,
     check_feature_size,
     check_flag,
+    check_max_memory,
     check_pair,
     check_positive,
     check_priors,
@@ -78,7 +79,8 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
     max_seconds : float or None, default=None
         Stop after about this time with the best solution so far.
     max_memory : int or None, default=None
-        Bytes that message passing may take; a run that would need more fails before it starts.
+        Bytes that message passing may take, to learn and to find parts in other images; a run that
+        would need more fails before it starts.  None: as much as the machine has.
     schedule : {"sequential", "per-image", "blocks", "flooding"}, default="sequential"
         Order of the message updates.  "per-image" uses several threads;
         "blocks" and "flooding" do where all messages are stored.
@@ -334,7 +336,7 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
             n_init=check_count("n_init", self.n_init, 1, "None to choose it by size"),
             max_iter=check_count("max_iter", self.max_iter, 0, "None for the default"),
             max_seconds=check_positive("max_seconds", self.max_seconds),
-            max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
+            max_memory=check_max_memory(self.max_memory),
         )
 
     def _store(self, learned: Learned, layer: FeatureLayer, images: Images) -> None:
@@ -370,7 +372,8 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         given = check_images(X, mask)
         self._check_fits(given.images)
         # Inference breaks ties at random; the same images must always get the same answer.
-        return given, inference.explain(self._model, given.images, np.random.default_rng(0))
+        rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
+        return given, inference.explain(self._model, given.images, rng, most)
 
     def _check_fits(self, images: Images) -> None:
         channels = self.features_.shape[1]

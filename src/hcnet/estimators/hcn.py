@@ -53,6 +53,7 @@ from hcnet.validation.parameters import (
     check_count,
     check_engine,
     check_flag,
+    check_max_memory,
     check_needed,
     check_pair,
     check_positive,
@@ -487,7 +488,7 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
             n_init=check_needed("n_init", self.n_init),
             max_iter=check_count("max_iter", self.max_iter, 1, "None for the default"),
             max_seconds=check_positive("max_seconds", self.max_seconds),
-            max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
+            max_memory=check_max_memory(self.max_memory),
         )
 
     def _store(self, learned: LearnedNetwork, labels: Labels, images: Images) -> None:

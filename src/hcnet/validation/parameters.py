@@ -88,6 +88,11 @@ def check_count(name: str, value: int | None, least: int, or_else: str) -> int |
     return int(value)
 
 
+def check_max_memory(value: int | None) -> int | None:
+    """Bytes that may be taken, or None."""
+    return check_count("max_memory", value, 1, "None for no limit")
+
+
 def check_needed(name: str, value: int) -> int:
     """A whole number of at least 1."""
     if not is_count(value):

@@ -47,6 +47,7 @@ def match(
     possible = np.repeat(allowed, positions, axis=1)
     unexplained = np.zeros(top.shape)
     add_unexplained(
+        images.n_images,
         images.pixels & images.observed,
         *sight.tables(),
         np.array(network.top_size),

@@ -14,12 +14,16 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from hcnet.engine.threads import over_threads
+
 _kernel: Any = nb.njit(nogil=True, cache=True)
-_parallel: Any = nb.njit(nogil=True, cache=True, parallel=True)
 
 
-@_parallel
+@over_threads
+@_kernel
 def add_unexplained(
+    first: Any,
+    last: Any,
     pixels: Any,
     messages: Any,
     begins: Any,
@@ -38,7 +42,7 @@ def add_unexplained(
     """
     positions = top_size[0] * top_size[1]
     levels = len(features[0])
-    for n in nb.prange(len(pixels)):
+    for n in range(first, last):
         on = np.argwhere(pixels[n])
         # The last template that could explain a pixel.
         mark = np.full(pixels.shape[1:], -1, np.int32)

@@ -7,15 +7,27 @@ from pathlib import Path
 from strategies import COVERED
 
 import hcnet
-from hcnet import datasets, metrics, plotting
+from hcnet import datasets, metrics, plotting, preprocessing
 
 # Tested by themselves: a string, and scikit-learn's own reading of the constructor.
 ELSEWHERE = {"hcnet.__version__"}
-INHERITED = {"get_params", "get_metadata_routing", "set_output", "get_feature_names_out"}
+INHERITED = {
+    "count",
+    "index",
+    "get_params",
+    "get_metadata_routing",
+    "set_output",
+    "get_feature_names_out",
+}
 
 
 def public_names():
-    modules = {"hcnet": hcnet, "hcnet.datasets": datasets, "hcnet.plotting": plotting}
+    modules = {
+        "hcnet": hcnet,
+        "hcnet.datasets": datasets,
+        "hcnet.plotting": plotting,
+        "hcnet.preprocessing": preprocessing,
+    }
     named = {
         f"{m}.{name}": getattr(module, name)
         for m, module in modules.items()

@@ -1,6 +1,7 @@
 """Data sets, pictures and metrics, whatever they are given: a right answer, or a sentence."""
 
 import inspect
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -10,7 +11,18 @@ from PIL import Image
 from strategies import about, anything, images, odd_parameters, outcome, pixels
 
 from hcnet import datasets, metrics, plotting
-from hcnet.datasets import BooleanMatrixData, PartsData, ShapesData
+from hcnet.datasets import (
+    BooleanMatrixData,
+    LabelledDigits,
+    MnistData,
+    PartsData,
+    ShapesData,
+)
+from hcnet.preprocessing import OrientedEdges
+
+FILES = [
+    f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")
+]
 
 # Small ones; what is left out is at its default.
 SMALL = {
@@ -69,13 +81,6 @@ def test_the_same_seed_makes_the_same_data(name, seed):
     np.testing.assert_array_equal(getattr(one, first), getattr(two, first))
 
 
-def tidy(folder, contents):
-    for path in folder.iterdir():
-        path.unlink()
-    for k, content in enumerate(contents):
-        (folder / f"{k}.png").write_bytes(content)
-
-
 @given(st.lists(st.one_of(images().filter(lambda x: x.ndim == 2), st.binary(max_size=60))))
 @about("hcnet.datasets.image_files", examples=25)
 def test_image_files_come_back_or_are_named(tmp_path, items):
@@ -95,6 +100,62 @@ def test_image_files_come_back_or_are_named(tmp_path, items):
     assert (found is None) == any(isinstance(item, bytes) for item in items)
     for item, image in zip(items, found or [], strict=False):
         np.testing.assert_array_equal(image, item)
+
+
+# --- digits and edges -------------------------------------------------------------------------
+
+DIGITS = MnistData(
+    np.zeros((6, 4, 4), np.uint8), np.arange(6) % 2, np.zeros((1, 4, 4), np.uint8), np.zeros(1, int)
+)
+
+
+@given(odd_parameters(), odd_parameters())
+@about(
+    "hcnet.datasets.LabelledDigits",
+    "hcnet.datasets.MnistData",
+    "hcnet.datasets.MnistData.first",
+    "hcnet.datasets.MnistData.beyond",
+    examples=60,
+)
+def test_any_number_of_digits(per_class, n_images):
+    first = outcome(DIGITS.first, per_class)
+    if first is not None:
+        assert isinstance(first, LabelledDigits)
+        assert len(first.images) == len(first.labels) == 2 * per_class
+    beyond = outcome(DIGITS.beyond, per_class, n_images)
+    assert beyond is None or n_images is None or len(beyond.images) == n_images
+
+
+@given(st.dictionaries(st.sampled_from(FILES), st.binary(max_size=40)), odd_parameters())
+@about("hcnet.datasets.mnist", examples=30)
+def test_digits_from_any_folder(tmp_path, files, download):
+    for path in tmp_path.iterdir():
+        path.unlink()
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with suppress(FileNotFoundError):
+        assert outcome(datasets.mnist, tmp_path, download=download) is None
+
+
+@given(
+    st.one_of(anything(), images(), images().map(lambda x: x.astype(float) / 3)),
+    st.sampled_from([*OrientedEdges().get_params(), None]),
+    odd_parameters(),
+)
+@about(
+    *(f"hcnet.preprocessing.OrientedEdges.{m}" for m in ("fit", "transform", "fit_transform")),
+    "hcnet.preprocessing.OrientedEdges",
+    "hcnet.preprocessing.OrientedEdges.set_params",
+    examples=120,
+)
+def test_edges_of_anything(X, name, value):
+    large = isinstance(value, int | float) and value > 100
+    model = OrientedEdges(**({} if name is None or large else {name: value}))
+    edges = outcome(model.fit_transform, X)
+    if edges is not None:
+        assert edges.dtype == bool
+        assert edges.shape[1] == model.n_orientations
+        np.testing.assert_array_equal(edges, model.transform(X))
 
 
 # --- pictures ---------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import archive
@@ -338,9 +337,10 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
                     f"{predicted.shape}, because this class layer allows several objects, got "
                     f"{np.shape(y)}; True where a class is present, as predict returns it."
                 )
-            return float(accuracy_score(np.asarray(y, bool), predicted))
+            return float((np.asarray(y, bool) == predicted).all(axis=1).mean())
         labels, known = labelled(y, len(predicted))
-        return float(accuracy_score(np.array(labels[known].tolist()), predicted[known]))
+        pairs = zip(labels[known].tolist(), predicted[known].tolist(), strict=True)
+        return float(np.mean([label == found for label, found in pairs]))
 
     def joint_log_probability(
         self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None

@@ -255,7 +255,7 @@ def test_the_same_seed_gives_the_same_weights_with_any_number_of_threads(schedul
     assert measured(alone) == measured(together)
     assert measured(alone) != measured(other)
     if schedule == "sequential":
-        assert sum(W.sum() for W in alone.weights) > 10
+        assert sum(W.sum() for W in alone.weights) >= 10
 
 
 def measured(learned):
@@ -413,7 +413,7 @@ def test_too_little_memory_is_said_before_anything_runs():
     with pytest.raises(NotEnoughMemoryError) as caught:
         learn(SMALL, images, max_memory=needed - 1)
     message = str(caught.value)
-    assert re.search(r"would take [\d,]+ MiB, and max_memory allows [\d,]+ MiB: lower", message)
+    assert re.search(r"would take [\d,]+ bytes, and max_memory allows [\d,]+ bytes: lower", message)
     assert "images per fit (now 12)" in message
     assert message.endswith("or raise max_memory.")
     assert "\n" not in message

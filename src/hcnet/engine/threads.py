@@ -47,11 +47,12 @@ def over_threads(kernel: Callable[..., None]) -> Callable[..., None]:
         pieces = min(_PIECES * (helpers + 1), n)
         numbers = itertools.count()
         stop = threading.Event()
+        held = [arguments]
 
         def work() -> None:
             try:
                 while not stop.is_set() and (k := next(numbers)) < pieces:
-                    kernel(k * n // pieces, (k + 1) * n // pieces, *arguments)
+                    kernel(k * n // pieces, (k + 1) * n // pieces, *held[0])
             except BaseException:
                 stop.set()
                 raise
@@ -68,6 +69,8 @@ def over_threads(kernel: Callable[..., None]) -> Callable[..., None]:
                 stop.set()
                 wait(running)
                 raise
+            finally:
+                held.clear()  # who was not needed stays in the queue a while, and must keep nothing
         for future in running:
             future.result()
 

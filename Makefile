@@ -20,6 +20,7 @@ test: $(VENV)/installed
 
 test-long: $(VENV)/installed
 	$(BIN)/python -m pytest -m long $(ARGS)
+	HCNET_EXAMPLES=20 $(BIN)/python -m pytest tests/properties --timeout 3600 $(ARGS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[1] / "src" / "hcnet"
 LAYERS = (
     ("factors", "grey", "images", "layers"),  # formulas, and what data and layers are
     ("datasets", "engine.schedules", "engine.driver", "engine.planes"),
-    ("engine.compilation", "engine.cpu_compilation"),
-    ("messages", "pool_messages", "objective", "archive"),
+    ("engine.compilation", "engine.cpu_compilation", "engine.threads"),
+    ("messages", "pool_messages", "memory", "objective", "archive"),
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
     ("engine.placements", "model", "progress"),
     ("refine",),

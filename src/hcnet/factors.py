@@ -100,13 +100,13 @@ def or_message(b: float, t: float, total: float, cap: float, first: float, secon
 
 def second_largest(t: Sequence[float], n: int, first: float) -> float:
     """Second-largest of t[:n], given the largest; the same number if two are tied."""
-    ties = ZERO
+    ties = 0
     second = MINUS_INFINITY
     for j in range(n):
         x = t[j]
-        ties += ONE if x == first else ZERO
+        ties += 1 if x == first else 0
         second = larger(second, x if x < first else MINUS_INFINITY)
-    return first if ties > ONE else second
+    return first if ties > 1 else second
 
 
 def or_answers(

@@ -9,9 +9,10 @@ from scipy import sparse
 
 from hcnet import objective
 from hcnet.engine.driver import Status
-from hcnet.engine.placements import infer_placements
+from hcnet.engine.placements import infer_placements, placement_memory
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
+from hcnet.memory import check_memory
 from hcnet.model import PartsModel
 from hcnet.objective import Priors, log_joint
 from hcnet.solutions.canvas import Canvas
@@ -25,13 +26,17 @@ def layer_for(model: PartsModel, images: Images) -> FeatureLayer:
     return FeatureLayer(F, channels, (h, w), images.size, model.border)
 
 
-def explain(model: PartsModel, images: Images, rng: np.random.Generator) -> Explanation:
+def explain(
+    model: PartsModel, images: Images, rng: np.random.Generator, max_memory: int | None = None
+) -> Explanation:
     """The most probable placements found: greedy with exchanges, and message passing from there.
 
     Both are tried; the joint log-probability decides.
     """
     improver = Improver(Canvas(layer_for(model, images), images), model.priors)
     features = [improver.feature(weights) for weights in model.features]
+    remedy = f"pass fewer images at a time (now {images.n_images}), or pieces of them"
+    check_memory("Finding the parts", placement_memory(features), max_memory, remedy)
     placed = improver.place(features, NOWHERE, model.priors, rng, exchanges=4)
     best = improver.evaluate(features, placed, prune=False)
     if not features:

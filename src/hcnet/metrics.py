@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.signal import fftconvolve
 
@@ -14,10 +14,18 @@ from hcnet.objective import Priors, estimate, image_bits
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import LEAST_NOISE, Improver
+from hcnet.validation.images import check_part
+from hcnet.validation.parameters import check_feature_size
 
 
 def part_iou(part: BoolArray, other: BoolArray) -> float:
     """Intersection over union of two parts (channels, height, width) at their best offset."""
+    part, other = check_part(part), check_part(other)
+    if len(part) != len(other):
+        raise ValueError(
+            f"Parts must have the same channels to be compared, got {len(part)} and {len(other)}; "
+            f"pass parts of the same images."
+        )
     a, b = int(part.sum()), int(other.sum())
     if a == 0 or b == 0:
         return float(a == b)
@@ -35,13 +43,22 @@ def matched_iou(learned: BoolArray, true: BoolArray) -> NDArray[np.float64]:
     Parts are matched one to one so that the sum is largest; a true part without a partner
     gets 0.  Both arrays are (parts, channels, height, width).
     """
-    table = np.array([[part_iou(t, w) for w in learned] for t in true]).reshape(
-        len(true), len(learned)
-    )
+    ours, theirs = _parts("learned", learned), _parts("true", true)
+    table = np.array([[part_iou(t, w) for w in ours] for t in theirs])
+    table = table.reshape(len(theirs), len(ours))
     rows, columns = linear_sum_assignment(-table)
-    matched = np.zeros(len(true))
+    matched = np.zeros(len(theirs))
     matched[rows] = table[rows, columns]
     return matched
+
+
+def _parts(name: str, parts: ArrayLike) -> list[BoolArray]:
+    if np.ndim(parts) == 0 and not isinstance(parts, list | tuple):
+        raise TypeError(
+            f"{name} must be parts of shape (parts, channels, height, width), got "
+            f"{type(parts).__name__}; pass an array."
+        )
+    return [check_part(part, f"{name}[{k}]") for k, part in enumerate(parts)]  # type: ignore[arg-type]
 
 
 def true_compression(
@@ -80,10 +97,12 @@ def true_explanation(
     data: PartsData, feature_size: tuple[int, int], border: Border = "full"
 ) -> tuple[Improver, Explanation]:
     """The true parts at their true places, and an `Improver` for the same images."""
-    (h, w), (true_h, true_w) = feature_size, data.feature_size
+    h, w = check_feature_size(feature_size, data.images.shape[2:], border)
+    true_h, true_w = data.feature_size
     if h < true_h or w < true_w:
         raise ValueError(
-            f"feature_size {h}×{w} cannot hold the true parts; they need {true_h}×{true_w}."
+            f"feature_size {h}×{w} cannot hold the true parts; they need {true_h}×{true_w}: pass "
+            f"at least that."
         )
     images = Images(data.images, np.ones(data.images.shape, bool))
     parts = np.zeros((*data.features.shape[:2], h, w), bool)

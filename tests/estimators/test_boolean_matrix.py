@@ -4,14 +4,17 @@ import pickle
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
 
 from hcnet import BooleanMatrixFactorization, FeatureLearner
 from hcnet.datasets import boolean_matrix
-from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.memory import NotEnoughMemoryError
 
 
 def small(seed=0, **options):
@@ -169,3 +172,51 @@ def test_bad_codes_and_rows_get_a_sentence():
         model.transform(np.zeros((3, 5)))
     with pytest.raises(NotFittedError):
         BooleanMatrixFactorization().transform(np.eye(3))
+
+
+EXCUSED = {"check_dtype_object": "arrays of objects are refused: anything may be in them"}
+
+
+class Rows(BooleanMatrixFactorization):
+    """Numbers as zeros and ones, so that scikit-learn's checks can feed it."""
+
+    @staticmethod
+    def table(X):
+        array = X if sparse.issparse(X) else np.asarray(X)
+        if sparse.issparse(X):
+            return X.astype(bool)
+        if array.ndim != 2 or array.dtype.kind not in "biuf":
+            return X  # to be refused
+        return np.where(np.isfinite(array), np.floor(4 * array.astype(float)) % 2, array)
+
+    def fit(self, X, y=None, mask=None):
+        return super().fit(self.table(X), y, mask)
+
+    def transform(self, X, mask=None):
+        return super().transform(self.table(X), mask)
+
+    def score(self, X, y=None, mask=None):
+        return super().score(self.table(X), y, mask)
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks warn of their own accord
+def test_it_is_a_scikit_learn_estimator():
+    estimator = Rows(2, n_init=1, random_state=0)
+    results = check_estimator(estimator, expected_failed_checks=EXCUSED, on_fail=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert failed == {}
+    # An exception that is none any more must leave the list.
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(EXCUSED)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_a_search_over_parameters_in_workers(backend):
+    data = small()
+    ranks = {"n_components": [1, 2, 3]}
+    with parallel_config(backend=backend):
+        search = GridSearchCV(BooleanMatrixFactorization(random_state=0), ranks, cv=2, n_jobs=2)
+        search.fit(data.table)
+    alone = GridSearchCV(BooleanMatrixFactorization(random_state=0), ranks, cv=2).fit(data.table)
+    np.testing.assert_array_equal(
+        search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
+    )

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from hcnet import FeatureLearner
 from hcnet.datasets import letters
 from hcnet.engine.driver import Status
-from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.memory import NotEnoughMemoryError
 
 # --- limits ---------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ BAD_OPTIONS = [
     ({"feature_size": (3, 3, 3)}, "feature_size must be"),
     ({"feature_size": 2.5}, "feature_size must be"),
     ({"feature_size": (3, 7)}, "3×7 is larger than the images, 6×6"),
-    ({"border": "round"}, "border must be 'full'.* or 'valid', got 'round'"),
+    ({"border": "round"}, "border must be one of 'full', 'valid', got 'round'"),
     ({"n_features": 0}, "n_features must be a whole number of at least 1, or None"),
     ({"n_features": 2.5}, "n_features must be"),
     ({"n_features": True}, "n_features must be"),

@@ -10,7 +10,7 @@ from hcnet.datasets import shapes
 from hcnet.hierarchy import inference
 from hcnet.hierarchy.explaining import explain
 from hcnet.images import Images
-from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.memory import NotEnoughMemoryError
 
 METHODS = ("explain", "forward", "passing")
 NAMES = np.array(["alike", "unlike"])
@@ -49,7 +49,7 @@ def fresh():
 
 @pytest.fixture(scope="module")
 def supervised(data):
-    model = two_layers(templates_per_class=2, n_init=1, max_iter=25)
+    model = two_layers(templates_per_class=2, n_init=2, max_iter=40)
     return model.fit(data.images, NAMES[data.labels])
 
 

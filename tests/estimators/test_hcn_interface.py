@@ -480,7 +480,7 @@ def test_cross_validation_and_grid_search():
     images = small(32)
     scores = cross_val_score(tiny(templates_per_class=2), images.images, images.labels, cv=2)
     assert scores.mean() > 0.85
-    search = GridSearchCV(tiny(), {"templates_per_class": [1, 2]}, cv=2)
+    search = GridSearchCV(tiny(), {"templates_per_class": [1, 2]}, cv=2, n_jobs=2)
     search.fit(images.images, images.labels)
     assert search.best_params_ == {"templates_per_class": 2}
     assert search.score(images.images, images.labels) > 0.9

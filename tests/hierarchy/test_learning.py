@@ -22,14 +22,14 @@ from hcnet.hierarchy.grouping import regroup
 from hcnet.hierarchy.learn import (
     NetworkLearning,
     NetworkOptions,
-    check_memory,
+    check_passing_memory,
     dead_start,
     learn_network,
 )
 from hcnet.hierarchy.network import sample, sample_templates
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import Images, Noise
-from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.memory import NotEnoughMemoryError
 from hcnet.metrics import part_iou
 
 SIZE = 21
@@ -255,7 +255,7 @@ def test_the_same_seed_gives_the_same_weights_with_any_number_of_threads(schedul
     assert measured(alone) == measured(together)
     assert measured(alone) != measured(other)
     if schedule == "sequential":
-        assert sum(W.sum() for W in alone.weights) > 10
+        assert sum(W.sum() for W in alone.weights) >= 10
 
 
 def measured(learned):
@@ -408,12 +408,12 @@ def test_the_memory_estimate_is_the_peak(name):
 def test_too_little_memory_is_said_before_anything_runs():
     images = small_images()
     options = NetworkOptions(damping=(0.1, 0.1), n_init=1)
-    needed = check_memory(SMALL, images.n_images, options)
+    needed = check_passing_memory(SMALL, images.n_images, options)
     assert learn(SMALL, images, max_iter=1, max_memory=needed).memory == needed
     with pytest.raises(NotEnoughMemoryError) as caught:
         learn(SMALL, images, max_memory=needed - 1)
     message = str(caught.value)
-    assert re.search(r"would take [\d,]+ MiB, and max_memory allows [\d,]+ MiB: lower", message)
+    assert re.search(r"would take [\d,]+ bytes, and max_memory allows [\d,]+ bytes: lower", message)
     assert "images per fit (now 12)" in message
     assert message.endswith("or raise max_memory.")
     assert "\n" not in message
@@ -421,7 +421,7 @@ def test_too_little_memory_is_said_before_anything_runs():
 
 def test_more_copies_take_more_memory():
     def needed(**options):
-        return check_memory(SMALL, 12, NetworkOptions(damping=(0.1, 0.1), **options))
+        return check_passing_memory(SMALL, 12, NetworkOptions(damping=(0.1, 0.1), **options))
 
     assert needed(n_init=2) == 2 * needed(n_init=1)
     assert needed(n_init=2) == needed(n_init=5)

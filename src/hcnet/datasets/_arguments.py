@@ -8,9 +8,15 @@ import numpy as np
 RandomState: TypeAlias = int | np.random.Generator | None
 
 
+# Nothing of ours is larger; beyond, NumPy cannot even say that there is too little memory.
+MOST = 2**31 - 1
+
+
 def check_count(name: str, value: object, *, minimum: int = 1) -> int:
     """An integer of at least `minimum`."""
     count = _as_integer(value)
+    if count is not None and count > MOST:
+        raise ValueError(f"{name} must be at most {MOST:,}, but it is {count:,}: pass less.")
     if count is None or count < minimum:
         raise ValueError(
             f"{name} must be an integer of at least {minimum}, but it is {value!r}: pass one."
@@ -23,7 +29,7 @@ def check_size(name: str, value: object, *, minimum: int = 1) -> tuple[int, int]
     if isinstance(value, tuple | list) and len(value) == 2:
         height, width = _as_integer(value[0]), _as_integer(value[1])
         if height is not None and width is not None and min(height, width) >= minimum:
-            return height, width
+            return check_count(name, height), check_count(name, width)
     raise ValueError(
         f"{name} must be a pair of integers (height, width) of at least {minimum}, "
         f"but it is {value!r}: pass for example ({max(minimum, 20)}, {max(minimum, 20)})."

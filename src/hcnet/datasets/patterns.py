@@ -127,7 +127,7 @@ def _choose_patterns(
     patterns: object, n_features: int, feature_size: tuple[int, int], rng: np.random.Generator
 ) -> dict[str, BoolArray]:
     """The patterns by name."""
-    if patterns == "fixed":
+    if isinstance(patterns, str) and patterns == "fixed":
         if n_features > len(_FIXED) or feature_size != (5, 5):
             raise ValueError(
                 f'patterns="fixed" offers {len(_FIXED)} patterns of 5 x 5, but {n_features} of '
@@ -138,7 +138,7 @@ def _choose_patterns(
             for name, lines in _FIXED.items()
         }
         return dict(list(drawn.items())[:n_features])
-    if patterns != "random":
+    if not isinstance(patterns, str) or patterns != "random":
         raise ValueError(
             f'patterns must be "fixed" or "random", but it is {patterns!r}: pass one of these.'
         )

@@ -11,6 +11,7 @@ from hcnet.engine.base import Engine, FeaturePassing
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.reference import ReferenceEngine
+from hcnet.engine.threads import n_threads
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, trees_of
@@ -55,7 +56,7 @@ def passing_memory(
 ) -> int:
     """Bytes that `start_passing` and sweeps take at their peak, known before a run starts."""
     if keeps_active_set(name, layer, n_images, n_trees):
-        return active_memory(layer, n_images, lanes)
+        return active_memory(layer, n_images, lanes, n_threads())
     return Layout(layer, n_images).memory(n_trees, lanes)
 
 
@@ -63,6 +64,7 @@ def keeps_active_set(name: str, layer: FeatureLayer, n_images: int, n_trees: int
     """Whether a layer stores only its active placements.
 
     A small layer stores everything: that costs little, and is the paper's algorithm to the letter.
+    The number of threads has no say: the same seed would not give the same result.
     """
     dense = Layout(layer, n_images).memory(n_trees)
     return name == "active" and dense > max(SMALL, active_memory(layer, n_images))

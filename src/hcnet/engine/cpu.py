@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,17 +57,39 @@ def _scratch(n: Any) -> Any:
 
 
 @inlined
+def _sum_of_shares(t: Any, n: Any, cap: Any) -> Any:
+    """Sum of `or_share` over all tops of an OR, as eight sums side by side.
+
+    One sum would wait for itself at every step, and left to the compiler, the order of addition
+    would differ from machine to machine.
+    """
+    a = b = c = d = e = f = g = h = np.float32(0)
+    whole = n - n % 8
+    for k in range(np.uint64(whole // 8)):
+        j = k * np.uint64(8)
+        a += _or_share(t[j], cap)
+        b += _or_share(t[j + np.uint64(1)], cap)
+        c += _or_share(t[j + np.uint64(2)], cap)
+        d += _or_share(t[j + np.uint64(3)], cap)
+        e += _or_share(t[j + np.uint64(4)], cap)
+        f += _or_share(t[j + np.uint64(5)], cap)
+        g += _or_share(t[j + np.uint64(6)], cap)
+        h += _or_share(t[j + np.uint64(7)], cap)
+    for rest in range(whole, n):
+        a += _or_share(t[rest], cap)
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+
+
+@inlined
 def _through_the_or(b: Any, s: Any, w: Any, t: Any, n: Any) -> None:
     """Messages of the OR up to its ANDs, into `t`, from the messages in (`tree_messages`)."""
-    cap = _or_cap(b)
-    total = np.float32(0)
     first = np.float32(-HUGE)
     for j in range(n):
         x = _and_down(s[j], w[j])
         t[j] = x
-        total += _or_share(x, cap)
         first = larger(first, x)
-    _or_answers(b, t, n, total, cap, first)
+    cap = _or_cap(b)
+    _or_answers(b, t, n, _sum_of_shares(t, n, cap), cap, first)
 
 
 @inlined
@@ -344,6 +365,8 @@ def _run_one_lane(
 
 @parallel
 def _run_lanes(
+    first: Any,
+    last: Any,
     order: Any,
     lanes: Any,
     trees: Any,
@@ -357,18 +380,17 @@ def _run_lanes(
     damping: Any,
 ) -> None:
     """Lanes over threads; `fields` or `kernels` holds a private copy for each lane."""
-    for lane in nb.prange(lanes.size - 1):
-        own = np.int64(lane)
+    for lane in range(first, last):
         _run_lane(
-            order[lanes[own] : lanes[own + 1]],
+            order[lanes[lane] : lanes[lane + 1]],
             trees,
             evidence,
             shape,
-            fields[own if fields.shape[0] > 1 else 0],
-            kernels[own if kernels.shape[0] > 1 else 0],
+            fields[lane if fields.shape[0] > 1 else 0],
+            kernels[lane if kernels.shape[0] > 1 else 0],
             to_field,
             to_kernel,
-            own,
+            lane,
             keep,
             damping,
         )
@@ -376,6 +398,8 @@ def _run_lanes(
 
 @parallel
 def _run_simultaneous(
+    first: Any,
+    last: Any,
     order: Any,
     trees: Any,
     evidence: Any,
@@ -391,7 +415,7 @@ def _run_simultaneous(
 ) -> None:
     """Messages of all trees of a chunk from the same beliefs; changes are held back."""
     n = np.uint64(shape[3] * shape[4])
-    for q in nb.prange(order.size):
+    for q in range(first, last):
         k = order[q]
         tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
         s, w, t = _scratch(n)
@@ -406,7 +430,15 @@ def _run_simultaneous(
 
 @parallel
 def _add_changes(
-    order: Any, trees: Any, shape: Any, field: Any, kernel: Any, d_field: Any, d_kernel: Any
+    begin: Any,
+    end: Any,
+    order: Any,
+    trees: Any,
+    shape: Any,
+    field: Any,
+    kernel: Any,
+    d_field: Any,
+    d_kernel: Any,
 ) -> None:
     """Add the changes of many trees to the beliefs; row q of the changes is tree order[q]'s.
 
@@ -416,8 +448,7 @@ def _add_changes(
     rows, run, row = np.uint64(shape[3]), np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
     n = rows * run
     parts = np.uint64(_PARTS)
-    for p in nb.prange(_PARTS):
-        part = np.uint64(p)
+    for part in range(np.uint64(begin), np.uint64(end)):
         first, last = n * part // parts, n * (part + np.uint64(1)) // parts
         whole = kernel.size >= _PARTS * n  # many rows are dealt out whole, few are cut
         for q in range(np.uint64(order.size)):
@@ -439,27 +470,32 @@ def _add_changes(
 
 @parallel
 def _trees_to_R(
-    trees: Any, shape: Any, field: Any, kernel: Any, to_field: Any, to_kernel: Any, out: Any
+    first: Any,
+    last: Any,
+    trees: Any,
+    shape: Any,
+    field: Any,
+    kernel: Any,
+    to_field: Any,
+    to_kernel: Any,
+    out: Any,
 ) -> None:
-    """Messages down from every tree (`tree_down`)."""
+    """Messages down from some of the trees (`tree_down`)."""
     rows, run, row = np.uint64(shape[3]), np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
     n = rows * run
-    chunks = (trees.shape[0] + MOST_AT_ONCE - 1) // MOST_AT_ONCE
-    for chunk in nb.prange(chunks):
-        s = np.empty(n, np.float32)
-        w = np.empty(n, np.float32)
-        for k in range(chunk * MOST_AT_ONCE, min((chunk + 1) * MOST_AT_ONCE, trees.shape[0])):
-            tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
-            at, own_at = _field_at(tree, shape), np.uint64(k) * n
-            for i in range(rows):
-                _gather(field, at + i * row, to_field, own_at + i * run, s, i * run, run)
-            _gather(kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n)
-            down = _tree_down(s, w, s, np.int64(n))
-            out[k] = min(max(down, np.float32(-HUGE)), np.float32(HUGE))
+    s, w, _ = _scratch(n)
+    for k in range(first, last):
+        tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
+        at, own_at = _field_at(tree, shape), np.uint64(k) * n
+        for i in range(rows):
+            _gather(field, at + i * row, to_field, own_at + i * run, s, i * run, run)
+        _gather(kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n)
+        down = _tree_down(s, w, s, np.int64(n))
+        out[k] = min(max(down, np.float32(-HUGE)), np.float32(HUGE))
 
 
 class CPUEngine(CPUPools):
-    """Numba on all threads that `numba.set_num_threads` allows."""
+    """Numba, on all threads that `numba.set_num_threads` allows."""
 
     def update(self, messages: Messages, batch: Batch, damping: float) -> None:
         """Update the messages of the trees of a batch and the beliefs that they enter."""
@@ -478,13 +514,14 @@ class CPUEngine(CPUPools):
         m.field[:] = 0
         m.kernel[:] = 0
         order = np.arange(m.n_trees)
-        _add_changes(order, m.trees, self._shape(m), *_flat(m.field, m.kernel), *_edges(m))
+        _add_changes(_PARTS, order, m.trees, self._shape(m), *_flat(m.field, m.kernel), *_edges(m))
 
     def trees_to_R(self, messages: Messages) -> FloatArray:
         """Messages from the trees to R, one per tree."""
         m = messages
         out = np.empty(m.n_trees, np.float32)
-        _trees_to_R(m.trees, self._shape(m), *_flat(m.field, m.kernel), *_edges(m), out)
+        beliefs = _flat(m.field, m.kernel)
+        _trees_to_R(m.n_trees, m.trees, self._shape(m), *beliefs, *_edges(m), out)
         return out
 
     @staticmethod
@@ -508,6 +545,7 @@ class CPUEngine(CPUPools):
         else:
             fields = private
         _run_lanes(
+            len(batch.lanes) - 1,
             batch.order,
             batch.lanes,
             m.trees,
@@ -529,8 +567,9 @@ class CPUEngine(CPUPools):
         shape, own = self._shape(m), _own(m, MOST_AT_ONCE)
         for start in range(0, len(order), MOST_AT_ONCE):
             chunk = order[start : start + MOST_AT_ONCE]
-            _run_simultaneous(chunk, m.trees, m.evidence, shape, *seen, *own, damping, *changes)
-            _add_changes(chunk, m.trees, shape, *beliefs, *_flat(*changes))
+            fixed = chunk, m.trees, m.evidence, shape
+            _run_simultaneous(len(chunk), *fixed, *seen, *own, damping, *changes)
+            _add_changes(_PARTS, chunk, m.trees, shape, *beliefs, *_flat(*changes))
 
 
 def _flat(*arrays: FloatArray) -> tuple[FloatArray, ...]:

@@ -16,12 +16,14 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.extending import intrinsic
 
 from hcnet.engine.compilation import compile_factors
+from hcnet.engine.threads import over_threads
 from hcnet.factors import HUGE
 
-# Compilers may reorder sums and assume that no message is "not a number"; they may not
-# assume that infinities are absent.
+# Compilers may assume that no message is "not a number".  They may not assume that infinities are
+# absent; and they may not reorder sums or round only once for a product and a sum: which of that
+# they do depends on the machine, and on which way through a loop they take.
 _OPTIONS: dict[str, Any] = {
-    "fastmath": {"nnan", "nsz", "arcp", "contract", "reassoc"},
+    "fastmath": {"nnan", "nsz"},
     "nogil": True,
     "boundscheck": False,
 }
@@ -29,7 +31,11 @@ _LINE = 16  # float32 numbers in a line of cache
 
 inlined: Any = nb.njit(forceinline=True, **_OPTIONS)  # called by compiled functions
 entry: Any = nb.njit(cache=True, **_OPTIONS)  # called from Python
-parallel: Any = nb.njit(cache=True, parallel=True, **_OPTIONS)  # the same, over threads
+
+
+def parallel(kernel: Any) -> Any:
+    """The same, over threads: the kernel has the first and the last index as its arguments."""
+    return over_threads(entry(kernel))
 
 
 def _instruction(name: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from hcnet.engine.cpu_compilation import compiled, parallel
@@ -17,42 +16,48 @@ _pool_to_R, _pool_to_U, _max_pool = compiled.pool_to_R, compiled.pool_to_U, comp
 
 
 @parallel
-def _run_or_to_U(below: Any, from_pool: Any, to_U: Any, window: Any) -> None:
-    for k in nb.prange(below.shape[0]):
+def _run_or_to_U(first: Any, last: Any, below: Any, from_pool: Any, to_U: Any, window: Any) -> None:
+    for k in range(first, last):
         t = np.empty(to_U.shape[3], np.float32)
         _or_to_U(below[k], from_pool[k], to_U[k], window, t)
 
 
 @parallel
-def _run_pool_to_R(to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
-    for k in nb.prange(to_U.shape[0]):
+def _run_pool_to_R(
+    first: Any, last: Any, to_U: Any, log_prior: Any, to_R: Any, damping: Any
+) -> None:
+    for k in range(first, last):
         _pool_to_R(to_U[k], log_prior, to_R[k], damping)
 
 
 @parallel
-def _run_max_pool(below: Any, log_prior: Any, to_R: Any, window: Any) -> None:
-    for k in nb.prange(below.shape[0]):
+def _run_max_pool(
+    first: Any, last: Any, below: Any, log_prior: Any, to_R: Any, window: Any
+) -> None:
+    for k in range(first, last):
         t = np.empty(log_prior.shape[2], np.float32)
         _max_pool(below[k], log_prior, to_R[k], window, t)
 
 
 @parallel
-def _run_pool_to_U(to_U: Any, above: Any, log_prior: Any, from_pool: Any) -> None:
-    for k in nb.prange(to_U.shape[0]):
+def _run_pool_to_U(
+    first: Any, last: Any, to_U: Any, above: Any, log_prior: Any, from_pool: Any
+) -> None:
+    for k in range(first, last):
         t = np.empty(to_U.shape[3], np.float32)
         _pool_to_U(to_U[k], above[k], log_prior, from_pool[k], t)
 
 
 @parallel
-def _run_or_to_S(from_pool: Any, down: Any, window: Any) -> None:
-    for k in nb.prange(down.shape[0]):
+def _run_or_to_S(first: Any, last: Any, from_pool: Any, down: Any, window: Any) -> None:
+    for k in range(first, last):
         t = np.empty(from_pool.shape[3], np.float32)
         _or_to_S(from_pool[k], down[k], window, t)
 
 
 @parallel
-def _run_class_to_S(up: Any, log_prior: Any, exclusive: Any) -> None:
-    for k in nb.prange(up.shape[0]):
+def _run_class_to_S(first: Any, last: Any, up: Any, log_prior: Any, exclusive: Any) -> None:
+    for k in range(first, last):
         _class_to_S(up[k], log_prior[k], exclusive)
 
 
@@ -61,35 +66,39 @@ class CPUPools:
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
         """Messages from OR to U, given the messages up to the S below."""
-        _run_or_to_U(*_planes(below, pools.from_pool, pools.to_U), pools.window)
+        planes = _planes(below, pools.from_pool, pools.to_U)
+        _run_or_to_U(len(planes[0]), *planes, pools.window)
 
     def pool_to_R(self, pools: PoolMessages, damping: float) -> None:
         """Messages from POOL to R."""
         to_U, to_R = _planes(pools.to_U, pools.to_R)
-        _run_pool_to_R(to_U, pools.log_prior, to_R, np.float32(damping))
+        _run_pool_to_R(len(to_U), to_U, pools.log_prior, to_R, np.float32(damping))
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
         """Messages from POOL to U, given the messages that R sends down."""
         to_U, down, from_pool = _planes(pools.to_U, above, pools.from_pool)
-        _run_pool_to_U(to_U, down, pools.log_prior, from_pool)
+        _run_pool_to_U(len(to_U), to_U, down, pools.log_prior, from_pool)
 
     def or_to_S(self, pools: PoolMessages) -> FloatArray:
         """Messages from OR down to the S below."""
         down = np.empty((*pools.to_R.shape[:2], *pools.layer.below_size), np.float32)
-        _run_or_to_S(*_planes(pools.from_pool, down), pools.window)
+        planes = _planes(pools.from_pool, down)
+        _run_or_to_S(len(planes[0]), *planes, pools.window)
         return down
 
     def class_to_S(self, layer: ClassLayer, up: FloatArray, allowed: BoolArray) -> FloatArray:
         """Messages from the class layer to the templates, given those that come up."""
         down = up.reshape(len(up), -1).copy()
-        _run_class_to_S(down, class_log_prior(layer, up.shape, allowed), layer.p_on is None)
+        log_prior = class_log_prior(layer, up.shape, allowed)
+        _run_class_to_S(len(down), down, log_prior, layer.p_on is None)
         return down.reshape(up.shape)
 
 
 def max_pool(layer: PoolLayer, log_prior: FloatArray, below: FloatArray) -> FloatArray:
     """Messages up through a pooling layer in the first pass, when nothing is expected."""
     to_R = np.empty((*below.shape[:2], *layer.size), np.float32)
-    _run_max_pool(*_planes(below), log_prior, *_planes(to_R), (*layer.window, *layer.offset))
+    (planes,), window = _planes(below), (*layer.window, *layer.offset)
+    _run_max_pool(len(planes), planes, log_prior, *_planes(to_R), window)
     return to_R
 
 

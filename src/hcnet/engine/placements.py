@@ -89,6 +89,15 @@ def infer_placements(
     return run(process, Limits(max_iter=SWEEPS, patience=PATIENCE))
 
 
+def placement_memory(features: Sequence[Feature]) -> int:
+    """Bytes that message passing over the placements of known features takes at most.
+
+    A message and the number of its placement for every pixel below a candidate; for a candidate
+    where it is, whose, how it fits, and what is believed of it now and was before.
+    """
+    return sum(len(feature.candidates[0]) * (8 * feature.offsets.size + 48) for feature in features)
+
+
 class PlacementPassing:
     """A process for the driver: infer placements of known features by MPMP."""
 

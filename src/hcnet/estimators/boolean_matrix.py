@@ -19,13 +19,16 @@ from hcnet.learning.passing import PassingOptions
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate, log_joint
 from hcnet.progress import Bar, Silence
-from hcnet.validation.images import check_table
+from hcnet.validation.images import check_codes, check_table
 from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
     check_damping,
+    check_flag,
+    check_max_memory,
     check_positive,
     check_priors,
+    check_random_state,
     check_schedule,
 )
 
@@ -129,14 +132,14 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
                 "algorithm='mpmp' cannot choose the number of components; pass n_components, or "
                 "use algorithm='refined'."
             )
-        progress = Bar() if self.verbose else Silence()
+        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
         learner = Factorizer(
             table,
             priors,
-            np.random.default_rng(self.random_state),
+            check_random_state(self.random_state),
             progress,
             check_positive("max_seconds", self.max_seconds),
-            check_count("max_memory", self.max_memory, 1, "None for no limit"),
+            check_max_memory(self.max_memory),
         )
         try:
             if algorithm == "mpmp":
@@ -161,8 +164,12 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
     def fit_transform(
         self, X: ArrayLike | sparse.sparray, y: object = None, mask: ArrayLike | None = None
     ) -> BoolArray:
-        """Factor X and return the codes of its rows."""
-        return self.fit(X, y, mask).codes_
+        """Factor X, and which components each of its rows is made of, as `transform` finds them.
+
+        Where a row is ambiguous, that may not be what `codes_` holds: these were decided together
+        with the components.
+        """
+        return self.fit(X, y, mask).transform(X, mask)
 
     def transform(self, X: ArrayLike | sparse.sparray, mask: ArrayLike | None = None) -> BoolArray:
         """Which components each row of X is made of (rows, components)."""
@@ -176,21 +183,24 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
             )
         images = Images(values[:, :, None, None], observed[:, :, None, None])
         model = PartsModel(self.components_[:, :, None, None], self._priors, "valid", (1, 1))
-        found = inference.explain(model, images, np.random.default_rng(0))
+        rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
+        found = inference.explain(model, images, rng, most)
         codes = np.zeros((len(values), len(self.components_)), bool)
         codes[found.placements[:, 0], found.placements[:, 1]] = True
         return codes
 
-    def inverse_transform(self, codes: ArrayLike) -> BoolArray:
+    def inverse_transform(self, codes: ArrayLike | sparse.sparray) -> BoolArray:
         """Rows from codes: the OR of their components."""
         check_is_fitted(self)
-        array = np.asarray(codes)
-        if array.ndim != 2 or array.shape[1] != len(self.components_):
+        table = check_codes(codes)
+        if table.shape[1] != len(self.components_):
             raise ValueError(
                 f"codes must have shape (rows, {len(self.components_)}), one column per "
-                f"component, got {array.shape}."
+                f"component, got {table.shape}; pass what transform returns."
             )
-        return Factors(array.astype(np.int8), self.components_.T.astype(np.int8)).product()
+        return Factors(
+            table.toarray().astype(np.int8), self.components_.T.astype(np.int8)
+        ).product()
 
     def inpaint(self, X: ArrayLike | sparse.sparray, mask: ArrayLike) -> BoolArray:
         """X with the entries under the mask filled in."""
@@ -224,4 +234,5 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []  # codes are booleans, whatever the table was
         return tags

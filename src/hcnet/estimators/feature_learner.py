@@ -30,13 +30,16 @@ from hcnet.objective import compression_ratio
 from hcnet.online.parts import FORGETTING, PartsStream
 from hcnet.progress import Bar, Silence
 from hcnet.solutions.explanation import Explanation
-from hcnet.validation.images import ImageInput, check_images
+from hcnet.validation.images import ImageInput, check_codes, check_images
 from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
     check_damping,
     check_engine,
     check_feature_size,
+    check_flag,
+    check_max_memory,
+    check_pair,
     check_positive,
     check_priors,
     check_random_state,
@@ -76,7 +79,8 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
     max_seconds : float or None, default=None
         Stop after about this time with the best solution so far.
     max_memory : int or None, default=None
-        Bytes that message passing may take; a run that would need more fails before it starts.
+        Bytes that message passing may take, to learn and to find parts in other images; a run that
+        would need more fails before it starts.  None: as much as the machine has.
     schedule : {"sequential", "per-image", "blocks", "flooding"}, default="sequential"
         Order of the message updates.  "per-image" uses several threads;
         "blocks" and "flooding" do where all messages are stored.
@@ -179,7 +183,7 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         size = check_feature_size(self.feature_size, images.size, self.border)
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
         layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
-        progress = Bar() if self.verbose else Silence()
+        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
         rng = check_random_state(self.random_state)
         learned = learn(images, layer, check_priors(self), self._options(), rng, progress)
         self._store(learned, layer, images)
@@ -212,13 +216,11 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
     ) -> BoolArray:
         """Images (n, channels, height, width) from codes: R = bconv(S, W)."""
         check_is_fitted(self)
-        table = sparse.csr_array(codes)
-        if table.ndim != 2:
-            raise ValueError(
-                f"codes must be a table with a row per image, got shape {table.shape}; for one "
-                f"image reshape them to (1, {table.shape[0]})."
-            )
-        size = image_size or self._model.image_size
+        table = check_codes(codes)
+        size = self._model.image_size
+        if image_size is not None:
+            size = check_pair("image_size", image_size)
+            check_feature_size(self.features_.shape[2:], size, self._model.border)
         blank = np.zeros((table.shape[0], self.features_.shape[1], *size), bool)
         images = Images(blank, ~blank)
         layer = inference.layer_for(self._model, images)
@@ -334,7 +336,7 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
             n_init=check_count("n_init", self.n_init, 1, "None to choose it by size"),
             max_iter=check_count("max_iter", self.max_iter, 0, "None for the default"),
             max_seconds=check_positive("max_seconds", self.max_seconds),
-            max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
+            max_memory=check_max_memory(self.max_memory),
         )
 
     def _store(self, learned: Learned, layer: FeatureLayer, images: Images) -> None:
@@ -370,7 +372,8 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         given = check_images(X, mask)
         self._check_fits(given.images)
         # Inference breaks ties at random; the same images must always get the same answer.
-        return given, inference.explain(self._model, given.images, np.random.default_rng(0))
+        rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
+        return given, inference.explain(self._model, given.images, rng, most)
 
     def _check_fits(self, images: Images) -> None:
         channels = self.features_.shape[1]

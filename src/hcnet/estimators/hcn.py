@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import archive
@@ -52,6 +51,8 @@ from hcnet.validation.parameters import (
     check_choice,
     check_count,
     check_engine,
+    check_flag,
+    check_max_memory,
     check_needed,
     check_pair,
     check_positive,
@@ -208,7 +209,7 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
             return self._fit_minibatches(images, labels)
         rng = check_random_state(self.random_state)
         network, options = self._build(images, labels, rng)
-        progress = Bar() if self.verbose else Silence()
+        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
         allowed = agreeing(network, labels.codes)
         learned = learn(network, images, allowed, options, rng, progress)
         self._store(learned, labels, images)
@@ -336,9 +337,10 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
                     f"{predicted.shape}, because this class layer allows several objects, got "
                     f"{np.shape(y)}; True where a class is present, as predict returns it."
                 )
-            return float(accuracy_score(np.asarray(y, bool), predicted))
+            return float((np.asarray(y, bool) == predicted).all(axis=1).mean())
         labels, known = labelled(y, len(predicted))
-        return float(accuracy_score(np.array(labels[known].tolist()), predicted[known]))
+        pairs = zip(labels[known].tolist(), predicted[known].tolist(), strict=True)
+        return float(np.mean([label == found for label, found in pairs]))
 
     def joint_log_probability(
         self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None
@@ -482,11 +484,11 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
             damping=damping,
             engine=check_engine(self.engine),
             schedule=Schedule(check_schedule(self.schedule)),  # type: ignore[arg-type]
-            vote=bool(self.vote),
+            vote=check_flag("vote", self.vote),
             n_init=check_needed("n_init", self.n_init),
             max_iter=check_count("max_iter", self.max_iter, 1, "None for the default"),
             max_seconds=check_positive("max_seconds", self.max_seconds),
-            max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
+            max_memory=check_max_memory(self.max_memory),
         )
 
     def _store(self, learned: LearnedNetwork, labels: Labels, images: Images) -> None:

@@ -22,6 +22,7 @@ from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
     check_feature_size,
+    check_flag,
     check_needed,
     check_positive,
     check_priors,
@@ -83,7 +84,7 @@ class PartsStreaming(Streaming):
                 "refine needs the images of a stream, and there was none: learn with partial_fit "
                 "or fit_stream first; fit refines by itself."
             )
-        progress = Bar() if self.verbose else Silence()
+        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
         try:
             seconds = check_positive("max_seconds", self.max_seconds)
             refined = self._stream.refined(seconds, progress)

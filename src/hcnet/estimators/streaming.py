@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hcnet.engine.driver import Record, Status, interruptible
 from hcnet.online.process import feed, later
 from hcnet.progress import Bar, Progress, Silence
-from hcnet.validation.parameters import check_count, check_positive
+from hcnet.validation.parameters import check_count, check_flag, check_max_memory, check_positive
 
 
 class Streaming:
@@ -52,7 +52,7 @@ class Streaming:
         fresh, steps = stream is not self._stream, stream.n_batches
         seconds = check_positive("max_seconds", self.max_seconds)
         began = time.perf_counter()
-        progress = Bar() if self.verbose else Silence()
+        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
         records: list[Record] = []
         status, model = Status.BROKEN_OFF, None
         try:
@@ -63,7 +63,7 @@ class Streaming:
                     progress,
                     total=total,
                     max_seconds=seconds,
-                    max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
+                    max_memory=check_max_memory(self.max_memory),
                 )
                 records, status = outcome.history, outcome.status
                 if finish is not None and not status.cut_short:

@@ -14,8 +14,8 @@ from hcnet.factorization.annealing import Annealing, PosteriorMean, project, set
 from hcnet.factorization.factors import Factors, Sampler, Table, marginal_log_joint
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
-from hcnet.learning.learn import NotEnoughMemoryError
 from hcnet.learning.passing import MessagePassing, PassingOptions, memory_needed
+from hcnet.memory import check_memory
 from hcnet.objective import Priors
 from hcnet.progress import Progress
 from hcnet.solutions.canvas import Canvas
@@ -128,14 +128,13 @@ class Factorizer:
         values = self.table.values.reshape(rows, columns, 1, 1)
         images = Images(values, self.table.observed.reshape(rows, columns, 1, 1))
         layer = FeatureLayer(rank, columns, (1, 1), (1, 1), "valid")
+        remedy = (
+            f"lower n_components (now {rank}) or the number of observed entries (now "
+            f"{images.n_observed}), pass n_components=None, which samples instead of passing "
+            f"messages"
+        )
         needed = memory_needed(layer, images, options)
-        if self._max_memory is not None and needed > self._max_memory:
-            raise NotEnoughMemoryError(
-                f"Message passing would take {needed / 2**20:,.1f} MiB, and max_memory allows "
-                f"{self._max_memory / 2**20:,.1f} MiB: lower n_components (now {rank}) or the "
-                f"number of observed entries (now {images.n_observed}), raise max_memory, or pass "
-                f"n_components=None, which samples instead of passing messages."
-            )
+        check_memory("Message passing", needed, self._max_memory, remedy)
         # States are compared under the priors that messages are passed with: at the plug-in
         # ones, strong noise would make "no component at all" the best state of every run.
         priors = self.fixed.filled(PASSING_PRIORS)

@@ -13,13 +13,12 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.engine.threads import over_threads
 from hcnet.images import BoolArray, FloatArray
 
 GRID = 2.0**16
 # Share of the weights up to which adding up those that are on beats a product of matrices.
 FEW = 0.05
-
-_parallel: Any = nb.njit(nogil=True, cache=True, parallel=True)
 
 
 def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
@@ -33,7 +32,7 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
     out = np.zeros((n, F, hs, ws))
     if W.mean() <= FEW:
         f, a, i, j = np.nonzero(W)
-        _add_up(exact, np.searchsorted(f, np.arange(F + 1)), a, i, j, out)
+        _add_up(n, exact, np.searchsorted(f, np.arange(F + 1)), a, i, j, out)
     elif hs * ws <= h * w:
         weights = W.reshape(F, -1).T.astype(np.float64)
         for i, j in np.ndindex(hs, ws):
@@ -46,9 +45,10 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
     return out.astype(np.float32)
 
 
-@_parallel
-def _add_up(R: Any, start: Any, a: Any, i: Any, j: Any, out: Any) -> None:
-    for n in nb.prange(out.shape[0]):
+@over_threads
+@nb.njit(nogil=True, cache=True)
+def _add_up(first: Any, last: Any, R: Any, start: Any, a: Any, i: Any, j: Any, out: Any) -> None:
+    for n in range(first, last):
         for f in range(out.shape[1]):
             for b in range(start[f], start[f + 1]):
                 for r in range(out.shape[2]):

@@ -192,7 +192,6 @@ def _highest(score: FloatArray, n: int) -> IntArray:
     Where fewer are possible, the highest stands in for the others.
     """
     n = min(n, score.shape[1])
-    few = np.argpartition(-score, n - 1, axis=1)[:, :n]
-    order = np.argsort(-np.take_along_axis(score, few, axis=1), axis=1)
-    few = np.take_along_axis(few, order, axis=1)
+    # Stable: ties are common, and other ways of sorting break them differently on every machine.
+    few = np.argsort(-score, axis=1, kind="stable")[:, :n]
     return np.where(np.take_along_axis(score, few, axis=1) > -HUGE / 2, few, few[:, :1])

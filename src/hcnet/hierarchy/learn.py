@@ -20,8 +20,8 @@ from hcnet.hierarchy.grouping import regroup
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
-from hcnet.learning.learn import NotEnoughMemoryError
 from hcnet.learning.passing import weight_prior
+from hcnet.memory import check_memory
 from hcnet.progress import Progress, Silence
 
 # Forward and backward passes of a start.
@@ -166,7 +166,7 @@ def learn_network(
     """
     progress = progress or Silence()
     began = time.perf_counter()
-    memory = check_memory(network, images.n_images, options)
+    memory = check_passing_memory(network, images.n_images, options)
     problem = dead_start(network)
     if problem:
         warnings.warn(problem, UserWarning, stacklevel=3)
@@ -256,19 +256,14 @@ def _one_after_the_other(first: Outcome[Decided], second: Outcome[Decided]) -> O
     )
 
 
-def check_memory(network: Network, n_images: int, options: NetworkOptions) -> int:
+def check_passing_memory(network: Network, n_images: int, options: NetworkOptions) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     lanes = options.schedule.lanes(n_images)
     needed = passing_memory(options.engine, network, n_images, lanes)
     if options.n_init > 1:  # the best start so far, and the one that is running
         needed *= 2
-    if options.max_memory is not None and needed > options.max_memory:
-        raise NotEnoughMemoryError(
-            f"Message passing would take {needed / 2**20:,.0f} MiB, and max_memory allows "
-            f"{options.max_memory / 2**20:,.0f} MiB: lower the n_features or the size of a layer, "
-            f"or the images per fit (now {n_images}), or raise max_memory."
-        )
-    return needed
+    remedy = f"lower the n_features or the size of a layer, or the images per fit (now {n_images})"
+    return check_memory("Message passing", needed, options.max_memory, remedy)
 
 
 def dead_start(network: Network) -> str | None:

@@ -46,6 +46,7 @@ def match(
     possible = np.repeat(allowed, size[0] * size[1], axis=1)
     score = np.zeros(possible.shape)
     match_all(
+        images.n_images,
         images.pixels & images.observed,
         *sight.tables(),
         np.array(size),

@@ -15,12 +15,16 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from hcnet.engine.threads import over_threads
+
 _kernel: Any = nb.njit(nogil=True, cache=True)
-_parallel: Any = nb.njit(nogil=True, cache=True, parallel=True)
 
 
-@_parallel
+@over_threads
+@_kernel
 def match_all(
+    first: Any,
+    last: Any,
     pixels: Any,
     lowest: Any,
     messages: Any,
@@ -41,7 +45,7 @@ def match_all(
     """
     positions = top_size[0] * top_size[1]
     levels = len(features[0])
-    for n in nb.prange(len(pixels)):
+    for n in range(first, last):
         on = np.argwhere(pixels[n])
         # The last template that could explain a pixel.
         mark = np.full(pixels.shape[1:], -1, np.int32)

@@ -14,6 +14,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.engine.threads import over_threads
 from hcnet.hierarchy.network import Level
 from hcnet.images import BoolArray, FloatArray
 
@@ -23,7 +24,6 @@ ROUNDS = 10
 OFF, UNDECIDED = -1, -2
 
 _kernel: Any = nb.njit(nogil=True, cache=True)
-_parallel: Any = nb.njit(nogil=True, cache=True, parallel=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,8 @@ def settle(level: Level, R: BoolArray, below: FloatArray, freedom: bool = False)
     taken = np.zeros((*R.shape[:2], *level.pool.below_size), np.int16)
     free = np.zeros(R.shape[:2])
     window = (*level.pool.window, *level.pool.offset)
-    _settle(choice, np.ascontiguousarray(below), level.log_prior, window, taken, free, freedom)
+    evidence = np.ascontiguousarray(below)
+    _settle(free.size, choice, evidence, level.log_prior, window, taken, free, freedom)
     return Settled(choice, taken > 0, _log_prior(level, choice), free.sum(axis=1))
 
 
@@ -66,11 +67,21 @@ def _log_prior(level: Level, choice: NDArray[np.int16]) -> NDArray[np.float64]:
     return cost
 
 
-@_parallel
+@over_threads
+@_kernel
 def _settle(
-    choice: Any, below: Any, log_prior: Any, window: Any, taken: Any, free: Any, freedom: Any
+    first: Any,
+    last: Any,
+    choice: Any,
+    below: Any,
+    log_prior: Any,
+    window: Any,
+    taken: Any,
+    free: Any,
+    freedom: Any,
 ) -> None:
-    for q in nb.prange(choice.shape[0] * choice.shape[1]):
+    """Planes from the first to the last: of all channels of all images."""
+    for q in range(first, last):
         n, a = q // choice.shape[1], q % choice.shape[1]
         _settle_plane(choice[n, a], below[n, a], log_prior, window, taken[n, a])
         if freedom:

@@ -31,6 +31,7 @@ from hcnet.learning.options import (
     starting_priors,
 )
 from hcnet.learning.passing import MessagePassing, memory_needed
+from hcnet.memory import check_memory
 from hcnet.objective import Priors, estimate
 from hcnet.progress import Progress, Silence
 from hcnet.refine.search import MoveStatistics, Search
@@ -53,10 +54,6 @@ class Learned:
     moves: dict[str, MoveStatistics] = field(default_factory=dict)
 
 
-class NotEnoughMemoryError(MemoryError):
-    """A run would need more memory than allowed."""
-
-
 def learn(
     images: Images,
     layer: FeatureLayer,
@@ -72,7 +69,7 @@ def learn(
     progress = progress or Silence()
     began = time.perf_counter()
     started = layer.with_features(layer.n_features or AUTO_FEATURES)
-    memory = check_memory(started, images, options)
+    memory = check_passing_memory(started, images, options)
     improver = Improver(Canvas(layer, images), priors)
     starts = _starts(priors, options, images, layer)
     problem = dead_start(starts[0][0], layer.feature_pixels) if options.sweeps else None
@@ -114,23 +111,18 @@ def _starts(
     return [(grid[0], options.sweeps if k % 2 == 0 else 0) for k in range(n)]
 
 
-def check_memory(layer: FeatureLayer, images: Images, options: LearningOptions) -> int:
+def check_passing_memory(layer: FeatureLayer, images: Images, options: LearningOptions) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     needed = memory_needed(layer, images, options.passing) if options.sweeps > 0 else 0
-    if options.max_memory is not None and needed > options.max_memory:
-        ways = [
-            f"n_features (now {layer.n_features})",
-            f"feature_size (now {layer.feature_size[0]}×{layer.feature_size[1]})",
-            f"images per fit (now {images.n_images} of {images.size[0]}×{images.size[1]})",
-        ]
-        remedy = f"lower {', '.join(ways[:-1])} or {ways[-1]}, or raise max_memory"
-        if options.algorithm == "refined":
-            remedy += "; max_iter=0 refines from an empty start, which stores no messages"
-        raise NotEnoughMemoryError(
-            f"Message passing would take {needed / 2**20:,.0f} MiB, and max_memory allows "
-            f"{options.max_memory / 2**20:,.0f} MiB: {remedy}."
-        )
-    return needed
+    ways = [
+        f"n_features (now {layer.n_features})",
+        f"feature_size (now {layer.feature_size[0]}×{layer.feature_size[1]})",
+        f"images per fit (now {images.n_images} of {images.size[0]}×{images.size[1]})",
+    ]
+    remedy = f"lower {', '.join(ways[:-1])} or {ways[-1]}"
+    if options.algorithm == "refined":
+        remedy += ", pass max_iter=0, which refines from an empty start and stores no messages"
+    return check_memory("Message passing", needed, options.max_memory, remedy)
 
 
 @dataclass(frozen=True, eq=False)

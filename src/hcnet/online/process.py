@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, run
-from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.memory import check_memory
 from hcnet.progress import Progress
 
 # Minibatches whose records are kept.
@@ -53,11 +53,7 @@ class _Minibatches(Generic[Batch]):
     def step(self) -> bool:
         assert self._next is not None
         needed = self._stream.memory(self._next)
-        if self._max_memory is not None and needed > self._max_memory:
-            raise NotEnoughMemoryError(
-                f"A minibatch would take {needed / 2**20:,.0f} MiB, and max_memory allows "
-                f"{self._max_memory / 2**20:,.0f} MiB: lower batch_size, or raise max_memory."
-            )
+        check_memory("A minibatch", needed, self._max_memory, "lower batch_size")
         self._last = self._stream.learn(self._next)
         self._next = next(self._batches, None)
         return self._next is not None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from hcnet.images import BoolArray
@@ -43,21 +43,6 @@ PART_SIDE = 66  # and of a part on a contact sheet
 GAP = 8
 TEXT = 14
 LINE = TEXT + 8  # a caption with the space above and below it
-
-
-def planes_of(image: ArrayLike, name: str = "image") -> BoolArray:
-    """(channels, height, width); a batch of one image counts as that image."""
-    array = np.asarray(image)
-    if array.ndim == 4 and len(array) == 1:
-        array = array[0]
-    if array.ndim == 2:
-        array = array[None]
-    if array.ndim != 3 or array.size == 0:
-        raise ValueError(
-            f"{name} must be one image of shape (height, width) or (channels, height, width), got "
-            f"shape {array.shape}; pick one of several, for example images[0]."
-        )
-    return array > 0.5
 
 
 def paint(planes: BoolArray, missing: BoolArray | None, ink: Colour | None = None) -> Picture:

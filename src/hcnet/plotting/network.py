@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image
 
 from hcnet.images import BoolArray
+from hcnet.plotting.arguments import (
+    captions_of,
+    columns_of,
+    enlargement,
+    planes_of,
+    sheet_of,
+    templates_of,
+)
 from hcnet.plotting.drawing import (
     BLACK,
     GAP,
@@ -17,7 +26,6 @@ from hcnet.plotting.drawing import (
     blank,
     colour_of,
     framed,
-    planes_of,
     tile_grid,
 )
 from hcnet.plotting.parts import show_image
@@ -36,14 +44,15 @@ def show_templates(
     centre of its pool.  Features have the colours of `show_features(…, colours=True)`; pixels of
     several are black.
     """
-    levels = [np.asarray(W, dtype=bool) for W in weights]
+    levels, windows = templates_of(weights, pools)
+    lines, columns = captions_of(captions, len(levels[-1])), columns_of(columns)
     sheets = []
     for j in range(len(levels[-1])):
         top = np.zeros((1, len(levels[-1]), 1, 1), bool)
         top[0, j] = True
-        sheets.append(_coloured(_first_layer(top, levels, pools), levels[0]))
-    scale = scale or max(1, 2 * PART_SIDE // max(sheets[0].shape[:2]))
-    return tile_grid([framed(sheet, scale) for sheet in sheets], columns, captions)
+        sheets.append(_coloured(_first_layer(top, levels, windows), levels[0]))
+    scale = enlargement(scale, max(sheets[0].shape[:2]), 2 * PART_SIDE)
+    return tile_grid([framed(sheet, scale) for sheet in sheets], columns, lines)
 
 
 def show_completion(
@@ -54,14 +63,15 @@ def show_completion(
     scale: int | None = None,
 ) -> Image.Image:
     """A column per image: what was seen (the rest is amber), what was filled in, the truth."""
-    seen, hidden, done = (np.asarray(x) for x in (images, mask, filled))
-    hidden = np.broadcast_to(hidden, seen.shape)
-    side = max(seen.shape[-2:])
-    scale = scale or max(1, 2 * PART_SIDE // side)
+    seen = sheet_of(images, "images")  # type: ignore[arg-type]
+    if not seen:
+        raise ValueError("images must hold at least one image, and there is none; pass some.")
+    hidden = _like(mask, "mask", images, seen)
+    scale = enlargement(scale, max(seen[0].shape[1:]), 2 * PART_SIDE)
     rows = [[show_image(x, m, scale) for x, m in zip(seen, hidden, strict=True)]]
-    rows.append([show_image(x, scale=scale) for x in done])
-    if truth is not None:
-        rows.append([show_image(x, scale=scale) for x in np.asarray(truth)])
+    for name, more in (("filled", filled), ("truth", truth)):
+        if name == "filled" or more is not None:
+            rows.append([show_image(x, scale=scale) for x in _like(more, name, images, seen)])
     words = [tile_grid([blank(1, 1)], captions=[name]) for name in ("Seen", "Filled in", "Truth")]
     margin = max(word.width for word in words) + GAP
     lines = []
@@ -72,6 +82,23 @@ def show_completion(
         line.paste(row, (margin, 0))
         lines.append(line)
     return tile_grid(lines, columns=1)
+
+
+def _like(
+    value: ArrayLike | None, name: str, images: ArrayLike, seen: list[BoolArray]
+) -> list[BoolArray]:
+    """One image for each of those that were seen, of the same size."""
+    shape = np.shape(images)
+    if value is not None and np.ndim(value) and np.shape(value) != shape:
+        with suppress(ValueError):  # a mask for all images
+            value = np.broadcast_to(np.asarray(value), shape)
+    found = sheet_of(value, name)  # type: ignore[arg-type]
+    if [one.shape[1:] for one in found] != [one.shape[1:] for one in seen]:
+        raise ValueError(
+            f"{name} must hold an image for each of the {len(seen)} images and be of their size, "
+            f"shape {shape}, got {np.shape(value)}; pass arrays of the same shape."  # type: ignore[arg-type]
+        )
+    return found
 
 
 def _first_layer(

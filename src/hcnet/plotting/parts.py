@@ -8,7 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from hcnet.datasets._arguments import check_count, check_flag
 from hcnet.images import BoolArray
+from hcnet.plotting.arguments import (
+    captions_of,
+    columns_of,
+    counts_of,
+    enlargement,
+    mask_of,
+    parts_of,
+    placements_of,
+    planes_of,
+    sheet_of,
+)
 from hcnet.plotting.drawing import (
     GAP,
     IMAGE_SIDE,
@@ -24,7 +36,6 @@ from hcnet.plotting.drawing import (
     colour_of,
     framed,
     paint,
-    planes_of,
     sheet_columns,
     tile_grid,
     tint,
@@ -39,9 +50,9 @@ def show_image(
     `scale` is the size of a pixel on the screen; None chooses one that fits the screen.
     """
     planes = planes_of(image)
-    missing = None if mask is None else planes_of(mask, "mask")
+    missing = mask_of(mask, planes)
     side = max(planes.shape[1:]) * (sheet_columns(len(planes)) if len(planes) > len(INKS) else 1)
-    scale = scale or max(1, IMAGE_SIDE // side)
+    scale = enlargement(scale, side, IMAGE_SIDE)
     if len(planes) <= len(INKS):
         return framed(paint(planes, missing), scale)
     tiles = []
@@ -58,12 +69,15 @@ def image_grid(
     captions: Sequence[str] | None = None,
 ) -> Image.Image:
     """Several images side by side, row by row, with optional captions below them."""
-    shapes = [planes_of(one) for one in images]
+    shapes = sheet_of(images, "images")
+    lines = captions_of(captions, len(shapes))
+    columns = columns_of(columns)
     if not shapes:
         return blank(1, 1)
-    columns = columns or sheet_columns(len(shapes))
-    scale = scale or max(1, IMAGE_SIDE // (columns * max(max(one.shape[1:]) for one in shapes)))
-    return tile_grid([show_image(one, scale=scale) for one in shapes], columns, captions)
+    columns = min(columns or sheet_columns(len(shapes)), len(shapes))
+    side = max(max(one.shape[1:]) for one in shapes)
+    scale = enlargement(scale, columns * side, IMAGE_SIDE)
+    return tile_grid([show_image(one, scale=scale) for one in shapes], columns, lines)
 
 
 def show_features(
@@ -78,17 +92,20 @@ def show_features(
     `counts`, how often each part is used, puts the most used first and the number below each.
     With `colours`, a part has the colour that `show_placements` gives it.
     """
-    parts = [planes_of(one) for one in np.asarray(features)]
+    parts = parts_of(features)
     order = np.arange(len(parts))
     captions = None
-    if counts is not None:
-        used = np.asarray(counts)
+    used, columns = counts_of(counts, len(parts)), columns_of(columns)
+    if used is not None:
         order = np.argsort(-used, kind="stable")
         captions = [f"{used[f]:,}" for f in order]
     if not parts:
         return blank(PART_SIDE, PART_SIDE)
-    scale = scale or max(1, PART_SIDE // max(parts[0].shape[1:]))
-    tiles = [_part(parts[f], colour_of(int(f)) if colours else None, scale) for f in order]
+    scale = enlargement(scale, max(parts[0].shape[1:]), PART_SIDE)
+    tiles = [
+        _part(parts[f], colour_of(int(f)) if check_flag("colours", colours) else None, scale)
+        for f in order
+    ]
     return tile_grid(tiles, columns, captions)
 
 
@@ -106,10 +123,10 @@ def show_placements(
     colour, pixels that it adds a pale one; what no part explains stays grey.
     """
     seen: BoolArray = np.asarray(planes_of(image).any(axis=0))
-    parts = [planes_of(one).any(axis=0) for one in np.asarray(features)]
-    rows = np.asarray(placements, dtype=np.int64).reshape(-1, 4)
-    rows = rows[rows[:, 0] == index, 1:]
-    scale = scale or max(1, IMAGE_SIDE // max(seen.shape))
+    parts = [part.any(axis=0) for part in parts_of(features)]
+    rows = placements_of(placements, len(parts))
+    rows = rows[rows[:, 0] == check_count("index", index, minimum=0), 1:]
+    scale = enlargement(scale, max(seen.shape), IMAGE_SIDE)
     canvas = np.full((*seen.shape, 3), PAPER, np.uint8)
     canvas[seen] = PALE
     boxes: list[tuple[tuple[int, int, int, int], Colour]] = []
@@ -146,10 +163,11 @@ def show_comparison(
     `image` and `reconstruction` are single images, `placements` are as in `show_placements`.
     """
     planes = planes_of(image)
-    scale = scale or max(1, round(PANEL_SIDE / max(planes.shape[1:])))
-    rows = np.asarray(placements, dtype=np.int64).reshape(-1, 4)
-    here = rows[rows[:, 0] == index]
-    parts = np.asarray(features)
+    side = max(planes.shape[1:])
+    scale = enlargement(scale, side, PANEL_SIDE + side / 2)
+    parts = np.array(parts_of(features))
+    rows = placements_of(placements, len(parts))
+    here = rows[rows[:, 0] == check_count("index", index, minimum=0)]
     counts = np.bincount(here[:, 1], minlength=len(parts))
     panels = [
         show_image(planes, scale=scale),

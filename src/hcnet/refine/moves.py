@@ -202,7 +202,7 @@ def tidy(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iter
     for f, feature in enumerate(now.features):
         pieces, n = _pieces(feature)
         sizes = np.bincount(pieces.ravel())[1:]
-        for k in np.argsort(sizes)[: n - 1]:
+        for k in np.argsort(sizes, kind="stable")[: n - 1]:
             features = list(now.features)
             features[f] = improver.feature(feature.weights & (pieces != k + 1))
             taken = improver.absorb(features, now.placements, now.counts, frozen=f)

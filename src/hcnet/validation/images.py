@@ -116,6 +116,51 @@ def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
         ) from None
 
 
+def check_part(part: ArrayLike, name: str = "A part") -> BoolArray:
+    """Zeros and ones of shape (channels, height, width)."""
+    try:
+        array = np.asarray(part)
+    except ValueError:
+        raise ValueError(f"{name} must be one array, got rows of different lengths.") from None
+    if array.ndim != 3 or array.size == 0 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must be an array of shape (channels, height, width), got dtype {array.dtype} "
+            f"and shape {array.shape}; pass for example one of features_."
+        )
+    if not np.isin(array, (0, 1)).all():
+        raise ValueError(
+            f"{name} must hold only 0 and 1, and there are other values; binarise it first."
+        )
+    return array.astype(bool)
+
+
+def check_codes(codes: ArrayLike | sparse.sparray) -> sparse.csr_array:
+    """Codes, dense or sparse: zeros and ones, a row per image."""
+    try:
+        array: Any = codes if sparse.issparse(codes) else np.asarray(codes)
+    except ValueError:
+        raise ValueError(
+            "codes must be one table, but its rows differ in length; make them equally long."
+        ) from None
+    if array.ndim != 2:
+        raise ValueError(
+            f"codes must be a table with a row per image, got shape {array.shape}; for one image "
+            f"reshape them to (1, {array.size})."
+        )
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"codes must hold numbers or booleans, got dtype {array.dtype}; pass what transform "
+            f"returns."
+        )
+    table = sparse.csr_array(array)
+    if not np.isin(table.data, (0, 1)).all():
+        raise ValueError(
+            "codes must hold only 0 and 1, and there are other values; pass what transform "
+            "returns, or decide first, for example codes > 0.5."
+        )
+    return table
+
+
 def check_table(
     X: ArrayLike | sparse.sparray, mask: ArrayLike | None = None
 ) -> tuple[BoolArray, BoolArray]:

@@ -300,7 +300,9 @@ def check_class_count(n_templates: int, per_class: int, n_classes: int | None) -
 
 def check_weights(weights: Sequence[ArrayLike]) -> list[BoolArray]:
     """Binary weights of every layer."""
-    if not isinstance(weights, Sequence | np.ndarray) or not len(weights):
+    if isinstance(weights, np.ndarray) and weights.ndim:
+        weights = list(weights)
+    if not isinstance(weights, Sequence) or not len(weights):
         raise ValueError(
             f"weights must be a list of arrays, one per layer from the image upwards, got "
             f"{weights!r}."

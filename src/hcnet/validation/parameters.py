@@ -58,10 +58,7 @@ def check_feature_size(
             f"feature_size {h}×{w} is larger than the images, {image_size[0]}×{image_size[1]}; "
             f"choose a window at most as large as the image, about the size of one part."
         )
-    if border not in ("full", "valid"):
-        raise ValueError(
-            f"border must be 'full' (parts may reach over the border) or 'valid', got {border!r}."
-        )
+    check_choice("border", border, ("full", "valid"))
     return h, w
 
 
@@ -89,6 +86,11 @@ def check_count(name: str, value: int | None, least: int, or_else: str) -> int |
             f"{name} must be a whole number of at least {least}, or {or_else}, got {value!r}."
         )
     return int(value)
+
+
+def check_max_memory(value: int | None) -> int | None:
+    """Bytes that may be taken, or None."""
+    return check_count("max_memory", value, 1, "None for no limit")
 
 
 def check_needed(name: str, value: int) -> int:
@@ -138,10 +140,17 @@ def check_random_state(value: Any) -> np.random.Generator:
 
 def check_choice(name: str, value: str, choices: Sequence[str]) -> str:
     """One of a few words."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         words = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {words}, got {value!r}.")
     return value
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """True or False, or a number that counts as one of them."""
+    if not isinstance(value, bool | np.bool_ | numbers.Integral):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
 
 
 def check_algorithm(value: str) -> str:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from hcnet.engine.active.geometry import Geometry, IntArray, first_element
-from hcnet.engine.cpu_compilation import compiled, inlined, larger, parallel
+from hcnet.engine.cpu_compilation import compiled, inlined, parallel
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 
@@ -97,11 +96,11 @@ def _hear_silence(
 
 
 @parallel
-def hear_all(n_images: Any, g: Any, U: Any, W: Any, lists: Any, out: Any) -> None:
-    """Sums of the messages to all placements."""
+def hear_all(first: Any, last: Any, g: Any, U: Any, W: Any, lists: Any, out: Any) -> None:
+    """Sums of the messages to all placements; a job is a row of placements of an image."""
     calls, lines, features, steps, weights = lists
     row = g.width * g.features
-    for job in nb.prange(n_images * g.height):
+    for job in range(first, last):
         n, i = job // g.height, job % g.height
         sums = np.zeros(row, np.float32)
         _hear_calls(n, i, i + 1, g, U, W, calls, lines, sums)
@@ -117,6 +116,8 @@ def hear_all(n_images: Any, g: Any, U: Any, W: Any, lists: Any, out: Any) -> Non
 
 @parallel
 def find_candidates(
+    begin: Any,
+    end: Any,
     tiles: Any,
     g: Any,
     U: Any,
@@ -133,13 +134,14 @@ def find_candidates(
 ) -> None:
     """The most probable inactive placements of every tile whose belief is above the threshold.
 
+    A job is a row of tiles of an image.
     `tiles`: images, tiles down and across, height and width of a tile.  `reach` is the most that
     calling trees can tell a position.
     """
-    n_images, down, across, tile_height, tile_width = tiles
+    _, down, across, tile_height, tile_width = tiles
     calls, lines, features, steps, weights = lists
     most = found.shape[1]
-    for job in nb.prange(n_images * down):
+    for job in range(begin, end):
         n, first = job // down, (job % down) * tile_height
         last = min(first + tile_height, g.height)
         within = np.zeros(across, np.bool_)
@@ -189,18 +191,25 @@ def find_candidates(
 
 @parallel
 def down_from_inactive(
-    n_images: Any, g: Any, U: Any, lists: Any, belief: Any, is_active: Any, least: Any, out: Any
+    first: Any,
+    last: Any,
+    g: Any,
+    U: Any,
+    reach: Any,
+    lists: Any,
+    belief: Any,
+    is_active: Any,
+    least: Any,
+    out: Any,
 ) -> None:
     """Into `out` the message down to every tree from the OR of its inactive placements alone.
 
     Those below `least` are left out: a message is at most what the placement or the weight says.
+    `reach` is the largest U, whatever its sign.
     """
     _, _, features, steps, weights = lists
     each = g.height * g.width * g.features
-    reach = np.float32(0)
-    for element in range(U.size):
-        reach = larger(reach, abs(U[element]))
-    for n in nb.prange(n_images):
+    for n in range(first, last):
         for x in range(each):
             number = n * each + x
             if is_active[number] or belief[number] + reach < least:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -122,8 +121,9 @@ class ActivePassing:
         belief = self._all_sums() + self._prior
         out = np.full(len(self._E), -HUGE, np.float32)
         lists = closed_form.listed(g, self._U, self._W, above=least).arrays
+        reach = np.float32(np.abs(self._U).max())
         closed_form.down_from_inactive(
-            self._n_images, g, self._U, lists, belief, is_active, np.float32(least), out
+            self._n_images, g, self._U, reach, lists, belief, is_active, np.float32(least), out
         )
         trees_down(edges.lists, (self._S, self._W), out)
         return from_board(self._layer, np.clip(out, -HUGE, HUGE), self._n_images)
@@ -149,7 +149,7 @@ class ActivePassing:
         out = np.empty(self._n_images * g.positions * g.features, np.float32)
         lists = closed_form.listed(g, self._U, self._W).arrays
         W = features_last(g, self._W)
-        closed_form.hear_all(self._n_images, g, self._U, W, lists, out)
+        closed_form.hear_all(self._n_images * g.height, g, self._U, W, lists, out)
         out[self._edges.where] = self._sums
         return out
 
@@ -174,7 +174,16 @@ class ActivePassing:
             run_lane(batch.order, lists, *boards, seen, beliefs, damping)
             return
         weights = np.repeat(self._W[None], len(batch.lanes) - 1, axis=0)
-        run_lanes(batch.order, batch.lanes, lists, *boards, self._S, weights, damping)
+        run_lanes(
+            len(batch.lanes) - 1,
+            batch.order,
+            batch.lanes,
+            lists,
+            *boards,
+            self._S,
+            weights,
+            damping,
+        )
         weights -= self._W
         self._W += weights.sum(axis=0)
 
@@ -212,6 +221,7 @@ class ActivePassing:
         positions = self._n_images * g.positions
         here = np.bincount(self._edges.where // g.features, minlength=positions)
         closed_form.find_candidates(
+            tiling[0] * tiling[1],
             tiling,
             g,
             self._U,
@@ -255,14 +265,14 @@ def _tiling(g: Geometry, n_images: int) -> tuple[int, int, int, int, int]:
     return n_images, -(-g.height // height), -(-g.width // width), height, width
 
 
-def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> int:
+def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1, threads: int = 1) -> int:
     """Bytes that the active set takes at its peak, known before a run starts."""
     g = geometry(layer)
     n, down, across, height, _ = _tiling(g, n_images)
     capacity = min(n * down * across * per_tile(g), n * g.positions * g.features)
     edges = 2 * capacity * g.edges * EDGE_BYTES  # old and new ones, while the set changes
     boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * 5 * 8
-    sums = numba.get_num_threads() * height * g.width * g.features * 4  # `find_candidates`
+    sums = threads * height * g.width * g.features * 4  # `find_candidates`
     tiles = n * down * across * AT_ONCE * 12 + sums
     weights = 4 * g.edges * g.features * (5 + (lanes if lanes > 1 else 0))
     return edges + boards + tiles + weights

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
@@ -71,11 +70,20 @@ def run_lane(order: Any, lists: Any, E: Any, U: Any, seen: Any, beliefs: Any, da
 
 @parallel
 def run_lanes(
-    order: Any, lanes: Any, lists: Any, E: Any, U: Any, S: Any, weights: Any, damping: Any
+    first: Any,
+    last: Any,
+    order: Any,
+    lanes: Any,
+    lists: Any,
+    E: Any,
+    U: Any,
+    S: Any,
+    weights: Any,
+    damping: Any,
 ) -> None:
     """Lanes over threads: each has beliefs of W of its own, in `weights`, and images of its own."""
-    for lane in nb.prange(lanes.size - 1):
-        beliefs = (S, weights[np.int64(lane)])
+    for lane in range(first, last):
+        beliefs = (S, weights[lane])
         own = order[lanes[lane] : lanes[lane + 1]]
         _run(own, lists, E, U, beliefs, beliefs, damping)
 

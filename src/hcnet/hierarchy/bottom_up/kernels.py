@@ -13,26 +13,36 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from hcnet.engine.threads import over_threads
+
 _kernel: Any = nb.njit(nogil=True, cache=True)
-_parallel: Any = nb.njit(nogil=True, cache=True, parallel=True)
 
 
-@_parallel
+@over_threads
+@_kernel
 def explain_all(
-    on: Any, lacks: Any, bits: Any, reach: Any, size: Any, corner: Any, costs: Any, found: Any
-) -> Any:
+    first: Any,
+    last: Any,
+    on: Any,
+    lacks: Any,
+    bits: Any,
+    reach: Any,
+    size: Any,
+    corner: Any,
+    costs: Any,
+    found: Any,
+    n: Any,
+    left: Any,
+) -> None:
     """Explain every map by parts, the one that pays most first, until none pays.
 
     `bits` are the elements of the parts as (pointers, channels, rows, columns).  `reach` is what
     they explain, seen from `corner`, as (pointers per channel, parts, rows, columns) and as an
-    array.  `found` (maps, most, 3) takes part, row and column of the placements; their numbers are
-    returned, with those of the elements that are left.
+    array.  `found` (maps, most, 3) takes part, row and column of the placements, `n` their numbers,
+    and `left` those of the elements that are left.
     """
-    n = np.zeros(len(on), np.int64)
-    left = np.zeros(len(on), np.int64)
-    for k in nb.prange(len(on)):
+    for k in range(first, last):
         n[k], left[k] = _explain(on[k], lacks[k], bits, reach, size, corner, costs, found[k])
-    return n, left
 
 
 @_kernel
@@ -93,12 +103,22 @@ def _reaches(f: Any, r: Any, c: Any, element: Any, reach: Any, corner: Any) -> A
     return 0 <= y < wide.shape[2] and 0 <= x < wide.shape[3] and wide[f, element[0], y, x]
 
 
-@_parallel
+@over_threads
+@_kernel
 def fit_all(
-    on: Any, lacks: Any, start: Any, places: Any, window: Any, corner: Any, costs: Any, W: Any
+    first: Any,
+    last: Any,
+    on: Any,
+    lacks: Any,
+    start: Any,
+    places: Any,
+    window: Any,
+    corner: Any,
+    costs: Any,
+    W: Any,
 ) -> None:
     """Fit every part to the maps where it is placed: ``places`` (map, row, column), by part."""
-    for f in nb.prange(len(W)):
+    for f in range(first, last):
         if start[f + 1] > start[f]:
             own = places[start[f] : start[f + 1]]
             _fit(on, lacks, own, window, corner, costs, W[f])

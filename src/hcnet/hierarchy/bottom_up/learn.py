@@ -13,7 +13,7 @@ from hcnet.hierarchy.bottom_up.templates import as_templates, choose, similariti
 from hcnet.hierarchy.learn import LearnedNetwork, NetworkOptions, joint
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Images
-from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.memory import check_memory
 from hcnet.progress import Progress, Silence
 
 # Rounds of explaining and fitting per level.  After ten hardly anything changes.
@@ -45,7 +45,7 @@ def learn_bottom_up(
             f"With algorithm='bottom-up' a template must fill the image, but the last layer leaves "
             f"it {network.top_size[0]}×{network.top_size[1]} positions; leave its size None."
         )
-    memory = check_memory(network, images.n_images, options)
+    memory = check_learning_memory(network, images.n_images, options)
     progress = progress or Silence()
     parts: list[BoolArray] = []
     outcomes: list[Outcome[Parts]] = []
@@ -81,7 +81,7 @@ def learn_bottom_up(
     )
 
 
-def check_memory(network: Network, n_images: int, options: NetworkOptions) -> int:
+def check_learning_memory(network: Network, n_images: int, options: NetworkOptions) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     needed = 0
     for level in network.levels:
@@ -91,13 +91,8 @@ def check_memory(network: Network, n_images: int, options: NetworkOptions) -> in
     examples = min(n_images, MOST_EXAMPLES)
     top = network.levels[-1].features.feature_pixels
     needed += examples * (top + 32 * examples)
-    if options.max_memory is not None and needed > options.max_memory:
-        raise NotEnoughMemoryError(
-            f"Learning would take {needed / 2**20:,.0f} MiB, and max_memory allows "
-            f"{options.max_memory / 2**20:,.0f} MiB: lower the images per fit (now {n_images}), or "
-            f"raise max_memory."
-        )
-    return needed
+    remedy = f"lower the images per fit (now {n_images})"
+    return check_memory("Learning", needed, options.max_memory, remedy)
 
 
 def _learn_parts(

@@ -56,7 +56,9 @@ class Maps:
         bits, reach = _elements(W), _reach(W, self.level.pool.window)
         costs = np.float32(LACKING), np.float32(PLACEMENT)
         corner = self.level.pool.offset
-        n, left = explain_all(self.on, self.lacks, bits, reach, size, corner, costs, found)
+        n, left = np.zeros((2, len(self.on)), np.int64)
+        maps = self.on, self.lacks, bits, reach, size, corner, costs, found
+        explain_all(len(self.on), *maps, n, left)
         return Found([places[:k] for places, k in zip(found, n, strict=True)], left)
 
     def fit(self, W: BoolArray, found: Found) -> BoolArray:
@@ -70,7 +72,8 @@ class Maps:
         new = W.copy()
         costs = np.float32(LACKING), np.float32(WEIGHT)
         pool = self.level.pool
-        fit_all(self.on, self.lacks, start, places, pool.window, pool.offset, costs, new)
+        maps_of = self.on, self.lacks, start, places
+        fit_all(len(new), *maps_of, pool.window, pool.offset, costs, new)
         new[use < LEAST_USE] = False
         return new
 

@@ -1,0 +1,43 @@
+"""Memory that a run needs, held against what there is before it starts."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+# Where Linux says how much the programs of a container may take.
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
+
+
+class NotEnoughMemoryError(MemoryError):
+    """A run would need more memory than allowed."""
+
+
+def check_memory(what: str, needed: int, allowed: int | None, remedy: str) -> int:
+    """`needed`, unless that is more than `allowed` or more than the machine has."""
+    if allowed is not None and needed > allowed:
+        raise NotEnoughMemoryError(
+            f"{what} would take {_size(needed)}, and max_memory allows {_size(allowed)}: {remedy}, "
+            f"or raise max_memory."
+        )
+    machine = _of_machine()
+    if machine is not None and needed > machine:
+        raise NotEnoughMemoryError(
+            f"{what} would take {_size(needed)}, and this machine has {_size(machine)}: {remedy}."
+        )
+    return needed
+
+
+def _of_machine() -> int | None:
+    """Bytes that this machine or container has, where that can be known."""
+    found = []
+    with suppress(OSError, ValueError, AttributeError):
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(OSError, ValueError):  # "max" where there is no limit
+        found.append(int(_CONTAINER.read_text()))
+    return min((size for size in found if size > 0), default=None)
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**20:,.0f} MiB" if size >= 2**20 else f"{size:,} bytes"

@@ -1,0 +1,197 @@
+"""Loops over threads: every index once, no thread at work afterwards, in any process and thread."""
+
+import os
+import subprocess
+import sys
+import time
+
+import numba
+import numpy as np
+import pytest
+
+from hcnet.engine.threads import over_threads
+
+# Fits in forked children after the parent has used its threads, and at the same time in threads.
+FITS = """
+import hashlib
+import os
+import sys
+import threading
+
+import numpy as np
+
+from hcnet import HCN, FeatureLearner, Layer
+
+rng = np.random.default_rng(0)
+images = np.zeros((6, 9, 9), np.uint8)
+for image in images:
+    for part in (np.eye(3, dtype=np.uint8), np.ones((1, 3), np.uint8)):
+        i, j = rng.integers(0, 7, 2)
+        image[i : i + part.shape[0], j : j + part.shape[1]] |= part
+
+
+def fit(_=None):
+    network = HCN([Layer(3, size=3), Layer()], 2, max_iter=2, schedule="per-image", random_state=0)
+    network.fit(images)
+    parts = FeatureLearner(3, 3, max_iter=2, n_init=1, schedule="blocks", random_state=0)
+    parts.fit(images)
+    priors = {"p_S": 1e-9, "p_W": 0.3, "p01": 1e-4, "p10": 1e-4}
+    page = FeatureLearner(3, 12, algorithm="mpmp", max_iter=2, schedule="per-image", **priors)
+    page.set_params(random_state=0).fit(np.tile(images[:2], (1, 12, 12)))  # has an active set
+    arrays = *network.weights_, parts.features_, page.features_
+    return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+
+
+def in_threads(n):
+    found = [None] * n
+
+    def one(k):
+        found[k] = fit()
+
+    threads = [threading.Thread(target=one, args=(k,)) for k in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Runs a script with all that is above; workers can import it."""
+    folder = tmp_path_factory.mktemp("fits")
+    (folder / "fits.py").write_text(FITS)
+    paths = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+    def run(script):
+        command = [sys.executable, "-c", f"from fits import *\n{script}"]
+        environment = os.environ | {"PYTHONPATH": paths}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
+
+    return run
+
+
+def test_every_index_is_visited_once():
+    visits = np.zeros(1000, np.int64)
+
+    @over_threads
+    def count(first, last, visits):
+        visits[first:last] += 1
+
+    for n in (0, 1, 2, 7, 1000):
+        visits[:] = 0
+        count(n, visits)
+        assert (visits[:n] == 1).all()
+        assert (visits[n:] == 0).all()
+
+
+def test_an_error_in_one_piece_is_raised_when_no_thread_works_any_more():
+    at_work = []
+
+    @over_threads
+    def fail(first, last):
+        at_work.append(first)
+        time.sleep(0.01)
+        at_work.remove(first)
+        raise ArithmeticError("no")
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(2)
+    try:
+        with pytest.raises(ArithmeticError, match="no"):
+            fail(100)
+    finally:
+        numba.set_num_threads(before)
+    assert at_work == []
+
+
+def test_a_loop_of_a_forked_child_does_not_wait_for_the_parents_threads():
+    @over_threads
+    def square(first, last, values):
+        for k in range(first, last):
+            values[k] **= 2
+
+    values = np.arange(100)
+    square(100, values)
+    child = os.fork()
+    if child == 0:
+        try:
+            again = np.arange(100)
+            square(100, again)
+            os._exit(0 if (again == np.arange(100) ** 2).all() else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_fits_in_several_threads_at_once_are_the_fits_of_one(run):
+    alone, *others = run("print(fit(), *in_threads(4))")
+    assert set(others) == {alone}
+    assert len(others) == 4
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_fits_in_other_processes_are_those_of_the_parent(run, method):
+    script = f"""
+import multiprocessing
+first = fit()  # the parent's threads are running now
+with multiprocessing.get_context({method!r}).Pool(2) as pool:
+    print(first, *pool.map(fit, range(2)))
+"""
+    alone, *others = run(script)
+    assert others == [alone, alone]
+
+
+def test_a_child_that_is_forked_while_another_thread_fits_can_fit(run):
+    script = """
+busy = threading.Thread(target=fit)
+first = fit()
+busy.start()
+child = os.fork()
+if child == 0:
+    os._exit(0 if fit() == first else 1)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+busy.join()
+print(code)
+"""
+    assert run(script) == ["0"]
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_fits_in_workers_of_joblib_are_those_of_the_parent(run, backend):
+    script = f"""
+import joblib
+first = fit()
+jobs = (joblib.delayed(fit)() for _ in range(2))
+print(first, *joblib.Parallel(n_jobs=2, backend={backend!r})(jobs))
+"""
+    alone, *others = run(script)
+    assert others == [alone, alone]
+
+
+def test_a_fit_goes_on_in_a_thread_when_the_main_thread_has_ended(run):
+    script = """
+def late():
+    threading.main_thread().join()
+    print(fit())
+
+print(fit())
+threading.Thread(target=late).start()
+"""
+    first, second = run(script)
+    assert first == second
+
+
+def test_only_threads_of_the_pool_stay_after_a_fit(run):
+    script = """
+fit()
+print(*(thread.name for thread in threading.enumerate()))
+"""
+    names = run(script)
+    assert names[0] == "MainThread"
+    assert all(name.startswith("hcnet") for name in names[1:])
+    assert len(names) <= int(os.environ["NUMBA_NUM_THREADS"])

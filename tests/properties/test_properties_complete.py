@@ -1,0 +1,57 @@
+"""Every public name has a property test."""
+
+import importlib
+import inspect
+from pathlib import Path
+
+from strategies import COVERED
+
+import hcnet
+from hcnet import datasets, metrics, plotting, preprocessing
+
+# Tested by themselves: a string, and scikit-learn's own reading of the constructor.
+ELSEWHERE = {"hcnet.__version__"}
+INHERITED = {
+    "count",
+    "index",
+    "get_params",
+    "get_metadata_routing",
+    "set_output",
+    "get_feature_names_out",
+}
+
+
+def public_names():
+    modules = {
+        "hcnet": hcnet,
+        "hcnet.datasets": datasets,
+        "hcnet.plotting": plotting,
+        "hcnet.preprocessing": preprocessing,
+    }
+    named = {
+        f"{m}.{name}": getattr(module, name)
+        for m, module in modules.items()
+        for name in module.__all__
+    }
+    for name, thing in vars(metrics).items():
+        if inspect.isfunction(thing) and thing.__module__ == metrics.__name__ and name[0] != "_":
+            named[f"hcnet.metrics.{name}"] = thing
+    for name, thing in list(named.items()):
+        if inspect.isclass(thing):
+            methods = [m for m, f in inspect.getmembers(thing, callable) if m[0] != "_"]
+            if methods and name.startswith("hcnet.") and name.count(".") == 1:
+                del named[name]  # a class is what its methods are
+            named |= {f"{name}.{m}": None for m in methods if _is_ours(m)}
+    return set(named) - ELSEWHERE
+
+
+def _is_ours(method):
+    return method not in INHERITED and not method.endswith("_request")
+
+
+def test_every_public_name_has_a_property_test():
+    for path in Path(__file__).parent.glob("test_properties_*.py"):
+        importlib.import_module(path.stem)
+    missing = public_names() - COVERED
+    assert missing == set(), "write a property test in tests/properties, decorated with about(name)"
+    assert COVERED - public_names() == set()  # no test is about something that is gone

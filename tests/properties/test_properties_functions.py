@@ -1,0 +1,242 @@
+"""Data sets, pictures and metrics, whatever they are given: a right answer, or a sentence."""
+
+import inspect
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from strategies import about, anything, images, odd_parameters, outcome, pixels
+
+from hcnet import datasets, metrics, plotting
+from hcnet.datasets import (
+    BooleanMatrixData,
+    LabelledDigits,
+    MnistData,
+    PartsData,
+    ShapesData,
+)
+from hcnet.preprocessing import OrientedEdges
+
+FILES = [
+    f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")
+]
+
+# Small ones; what is left out is at its default.
+SMALL = {
+    "two_bars": {"size": (12, 12), "length": 4, "n_placements": 2},
+    "symbols": {"size": (40, 40), "n_placements": 2},
+    "letters": {"size": (40, 40), "n_placements": 3},
+    "small_letters": {"n_images": 2, "per_image": 2},
+    "text": {"size": (60, 80), "words": "a word"},
+    "deconvolution": {"n_images": 2},
+    "shapes": {"n_images": 2, "feature_size": 9},
+    "boolean_matrix": {"shape": (5, 4), "rank": 2},
+}
+ARGUMENTS = [
+    (name, argument)
+    for name in SMALL
+    for argument in inspect.signature(getattr(datasets, name)).parameters
+]
+
+
+def check_data(data):
+    """What holds of every data set."""
+    if isinstance(data, BooleanMatrixData):
+        assert data.table.shape == data.clean.shape == data.mask.shape
+        return
+    assert isinstance(data, PartsData | ShapesData)
+    assert data.images.dtype == data.clean.dtype == bool
+    assert data.images.shape == data.clean.shape
+    assert data.features.any(axis=(1, 2, 3)).all()
+    if isinstance(data, PartsData):
+        np.testing.assert_array_equal(data.render(), data.clean)
+
+
+@given(st.sampled_from(ARGUMENTS), odd_parameters())
+@about(
+    *(f"hcnet.datasets.{name}" for name in SMALL),
+    "hcnet.datasets.BooleanMatrixData",
+    "hcnet.datasets.PartsData",
+    "hcnet.datasets.ShapesData",
+    "hcnet.datasets.PartsData.render",
+    examples=200,
+)
+def test_a_data_set_with_any_argument(where, value):
+    name, argument = where
+    options = {**SMALL[name], "random_state": 0, argument: value}
+    data = outcome(getattr(datasets, name), **options)
+    if data is not None:
+        check_data(data)
+
+
+@given(st.sampled_from(tuple(SMALL)), st.integers(0, 2**32))
+@about(examples=20)
+def test_the_same_seed_makes_the_same_data(name, seed):
+    make = getattr(datasets, name)
+    one, two = (make(**SMALL[name], random_state=seed) for _ in range(2))
+    first = "table" if name == "boolean_matrix" else "images"
+    np.testing.assert_array_equal(getattr(one, first), getattr(two, first))
+
+
+@given(st.lists(st.one_of(images().filter(lambda x: x.ndim == 2), st.binary(max_size=60))))
+@about("hcnet.datasets.image_files", examples=25)
+def test_image_files_come_back_or_are_named(tmp_path, items):
+    for path in tmp_path.iterdir():
+        path.unlink()
+    for k, item in enumerate(items):
+        path = tmp_path / f"{k:03}.png"
+        if isinstance(item, bytes):
+            path.write_bytes(item)
+        else:
+            Image.fromarray(item.astype(np.uint8) * 255).save(path)
+    if not items:
+        with pytest.raises(FileNotFoundError, match="holds no image files"):
+            datasets.image_files(tmp_path)
+        return
+    found = outcome(lambda: list(datasets.image_files(tmp_path)))
+    assert (found is None) == any(isinstance(item, bytes) for item in items)
+    for item, image in zip(items, found or [], strict=False):
+        np.testing.assert_array_equal(image, item)
+
+
+# --- digits and edges -------------------------------------------------------------------------
+
+DIGITS = MnistData(
+    np.zeros((6, 4, 4), np.uint8), np.arange(6) % 2, np.zeros((1, 4, 4), np.uint8), np.zeros(1, int)
+)
+
+
+@given(odd_parameters(), odd_parameters())
+@about(
+    "hcnet.datasets.LabelledDigits",
+    "hcnet.datasets.MnistData",
+    "hcnet.datasets.MnistData.first",
+    "hcnet.datasets.MnistData.beyond",
+    examples=60,
+)
+def test_any_number_of_digits(per_class, n_images):
+    first = outcome(DIGITS.first, per_class)
+    if first is not None:
+        assert isinstance(first, LabelledDigits)
+        assert len(first.images) == len(first.labels) == 2 * per_class
+    beyond = outcome(DIGITS.beyond, per_class, n_images)
+    assert beyond is None or n_images is None or len(beyond.images) == n_images
+
+
+@given(st.dictionaries(st.sampled_from(FILES), st.binary(max_size=40)), odd_parameters())
+@about("hcnet.datasets.mnist", examples=30)
+def test_digits_from_any_folder(tmp_path, files, download):
+    for path in tmp_path.iterdir():
+        path.unlink()
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with suppress(FileNotFoundError):
+        assert outcome(datasets.mnist, tmp_path, download=download) is None
+
+
+@given(
+    st.one_of(anything(), images(), images().map(lambda x: x.astype(float) / 3)),
+    st.sampled_from([*OrientedEdges().get_params(), None]),
+    odd_parameters(),
+)
+@about(
+    *(f"hcnet.preprocessing.OrientedEdges.{m}" for m in ("fit", "transform", "fit_transform")),
+    "hcnet.preprocessing.OrientedEdges",
+    "hcnet.preprocessing.OrientedEdges.set_params",
+    examples=120,
+)
+def test_edges_of_anything(X, name, value):
+    large = isinstance(value, int | float) and value > 100
+    model = OrientedEdges(**({} if name is None or large else {name: value}))
+    edges = outcome(model.fit_transform, X)
+    if edges is not None:
+        assert edges.dtype == bool
+        assert edges.shape[1] == model.n_orientations
+        np.testing.assert_array_equal(edges, model.transform(X))
+
+
+# --- pictures ---------------------------------------------------------------------------------
+
+X = np.eye(4, dtype=bool)
+PARTS = np.stack([np.eye(2), np.ones((2, 2))]).astype(bool)[:, None]
+PLACED = np.array([[0, 0, 0, 0], [0, 1, 2, 2]])
+PICTURES = {
+    "show_image": {"image": X},
+    "image_grid": {"images": [X, X]},
+    "show_features": {"features": PARTS},
+    "show_placements": {"image": X, "placements": PLACED, "features": PARTS},
+    "show_comparison": {
+        "image": X,
+        "placements": PLACED,
+        "features": PARTS,
+        "reconstruction": X,
+    },
+    "show_templates": {"weights": [PARTS, np.ones((1, 2, 1, 1), bool)], "pools": [(1, 1), (1, 1)]},
+    "show_completion": {"images": X[None], "mask": ~X[None], "filled": X[None]},
+}
+SLOTS = [
+    (name, argument)
+    for name in PICTURES
+    for argument in inspect.signature(getattr(plotting, name)).parameters
+]
+
+
+@given(st.sampled_from(SLOTS), st.one_of(anything(), odd_parameters(), images()))
+@about(*(f"hcnet.plotting.{name}" for name in PICTURES), examples=300)
+def test_a_picture_of_anything(where, value):
+    name, argument = where
+    picture = outcome(getattr(plotting, name), **{**PICTURES[name], argument: value})
+    if picture is not None:
+        assert isinstance(picture, Image.Image)
+        assert min(picture.size) > 0
+
+
+# --- metrics ----------------------------------------------------------------------------------
+
+TWO = datasets.two_bars(size=(12, 12), length=4, n_placements=2, random_state=0)
+
+
+@given(st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(lambda s: pixels((1, *s))))
+@about("hcnet.metrics.part_iou", "hcnet.metrics.matched_iou", examples=30)
+def test_a_part_equals_itself_wherever_it_is_and_nothing_else(part):
+    assert metrics.part_iou(part, part) == 1
+    moved = np.pad(part, ((0, 0), (1, 2), (3, 0)))
+    assert metrics.part_iou(part, moved) == 1
+    other = ~part
+    assert 0 <= metrics.part_iou(part, other) <= 1
+    assert metrics.part_iou(part, other) == metrics.part_iou(other, part)
+    np.testing.assert_array_equal(metrics.matched_iou(part[None], part[None]), [1])
+
+
+@given(
+    st.sampled_from(["part_iou", "matched_iou"]),
+    st.one_of(anything(), images()),
+    st.one_of(anything(), images()),
+)
+@about("hcnet.metrics.part_iou", "hcnet.metrics.matched_iou", examples=80)
+def test_overlap_of_anything(name, a, b):
+    answer = outcome(getattr(metrics, name), a, b)
+    if answer is not None:
+        assert ((np.asarray(answer) >= 0) & (np.asarray(answer) <= 1)).all()
+
+
+@given(odd_parameters(), st.sampled_from(["full", "valid", "odd", None, 1]))
+@about("hcnet.metrics.true_compression", "hcnet.metrics.true_explanation", examples=40)
+def test_what_the_true_parts_reach(size, border):
+    ratio = outcome(metrics.true_compression, TWO, size, border)
+    found = outcome(metrics.true_explanation, TWO, size, border)
+    assert (ratio is None) == (found is None)
+    if ratio is not None:
+        assert 0 < ratio < np.inf
+        outcome(metrics.bits_saved, *found)
+
+
+@given(st.sampled_from([(4, 4), (5, 6)]))
+@about("hcnet.metrics.bits_saved", examples=2)
+def test_without_a_part_the_code_is_as_long_or_longer(size):
+    saved = metrics.bits_saved(*metrics.true_explanation(TWO, size))
+    assert saved.shape == (len(TWO.features),)
+    assert np.isfinite(saved).all()

@@ -1,0 +1,148 @@
+"""Memory is known before a run starts; neither it nor threads grow with the number of runs."""
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+from hcnet.datasets import boolean_matrix, letters, shapes
+from hcnet.engine.placements import placement_memory
+from hcnet.images import Images
+from hcnet.inference import layer_for
+from hcnet.memory import NotEnoughMemoryError, check_memory
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.improver import Improver
+
+PAGE = letters(noise=0.03, size=(90, 90), n_placements=30, random_state=0).images
+PRIORS = {"p_S": 1e-9, "p_W": 0.3, "p01": 1e-4, "p10": 1e-4}
+# Beside the messages: the data and what is decided, in bytes per observed pixel.
+BESIDE = 80
+
+
+def peak(call):
+    call()  # to load what is compiled
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("schedule", ["sequential", "per-image", "blocks"])
+@pytest.mark.parametrize("engine", ["active", "dense"])
+def test_a_fit_takes_the_memory_that_it_says(engine, schedule):
+    model = FeatureLearner(12, 10, algorithm="mpmp", max_iter=2, random_state=0, **PRIORS)
+    model.set_params(engine=engine, schedule=schedule)
+    used = peak(lambda: model.fit(PAGE))
+    assert used <= 1.1 * model.memory_ + BESIDE * PAGE.size
+    with pytest.raises(NotEnoughMemoryError, match="raise max_memory"):
+        model.set_params(max_memory=model.memory_ - 1).fit(PAGE)
+
+
+def test_a_network_takes_the_memory_that_it_says():
+    data = shapes(feature_size=15, random_state=0)
+    model = HCN([Layer(4, size=15), Layer()], 4, max_iter=2, n_init=1, random_state=0)
+    used = peak(lambda: model.fit(data.images))
+    assert used <= 1.1 * model.memory_ + BESIDE * data.images.size
+
+
+def test_a_factorization_takes_the_memory_that_it_says():
+    table = boolean_matrix(shape=(300, 200), random_state=0).table
+    model = BooleanMatrixFactorization(5, algorithm="mpmp", max_iter=2, random_state=0)
+    used = peak(lambda: model.fit(table))
+    limit = int((used - BESIDE * table.size) / 1.1)
+    model.set_params(max_memory=limit)
+    with pytest.raises(NotEnoughMemoryError, match="lower n_components"):
+        model.fit(table)
+
+
+def test_finding_parts_has_a_limit_too():
+    model = FeatureLearner(4, 6, max_iter=0, n_init=1, random_state=0).fit(PAGE[:, :, :40, :40])
+    worst = np.ones((1, 1, 24, 24), bool)  # everything fits everywhere
+    images = Images(worst, worst)
+    improver = Improver(Canvas(layer_for(model._model, images), images), model._model.priors)
+    needed = placement_memory([improver.feature(W) for W in model.features_])
+    model.set_params(max_memory=needed)
+    assert peak(lambda: model.denoise(worst)) <= 1.1 * needed + BESIDE * worst.size
+    model.set_params(max_memory=needed - 1)
+    for method in (model.transform, model.placements, model.denoise, model.score):
+        with pytest.raises(NotEnoughMemoryError, match="pass fewer images at a time"):
+            method(worst)
+
+
+def test_more_than_the_machine_has_is_refused():
+    with pytest.raises(NotEnoughMemoryError, match=r"this machine has .* MiB: sell it\."):
+        check_memory("A run", 2**60, None, "sell it")
+    model = FeatureLearner(10**9, 12, max_iter=1)
+    with pytest.raises(NotEnoughMemoryError, match="and this machine has"):
+        model.fit(PAGE)
+    assert check_memory("A run", 1, None, "") == 1
+
+
+def test_nothing_is_left_behind_by_a_fit_that_fails():
+    class BrokenError(Exception):
+        pass
+
+    def images():
+        yield PAGE[0, 0]
+        raise BrokenError
+
+    model = FeatureLearner(feature_size=10, max_iter=1, batch_size=1, schedule="per-image")
+    before = set(threading.enumerate())
+    with pytest.raises(BrokenError):
+        model.fit_stream(images())
+    for thread in set(threading.enumerate()) - before:
+        assert thread.name.startswith("hcnet")  # idle, and kept for the next loop
+
+
+LOOP = """
+import resource
+import sys
+import warnings
+import numpy as np
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+
+warnings.simplefilter("ignore")
+X = np.zeros((2, 6, 6), bool)
+X[:, 1, 1:4] = X[1, 3:5, 2] = True
+parts = FeatureLearner(2, 3, n_init=1, max_iter=1, schedule="per-image", random_state=0)
+network = HCN([Layer(2, size=2, pool=1), Layer(pool=1)], 1, n_init=1, max_iter=1, random_state=0)
+table = BooleanMatrixFactorization(1, algorithm="mpmp", max_iter=1, random_state=0)
+
+
+def fits(n):
+    for _ in range(n):
+        parts.fit(X).denoise(X)
+        network.fit(X).predict(X)
+        table.fit(X[0])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+first = fits(int(sys.argv[1]))
+print((fits(int(sys.argv[2])) - first) / 1024)
+"""
+
+
+def growth(warm, n):
+    """MiB by which a process grows over n more rounds of fits."""
+    command = [sys.executable, "-c", LOOP, str(warm), str(n)]
+    done = subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def test_memory_does_not_grow_with_fits():
+    gc.collect()
+    assert growth(10, 40) < 4
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_memory_does_not_grow_with_ten_thousand_fits():
+    assert growth(200, 10_000) < 8

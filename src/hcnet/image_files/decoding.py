@@ -146,7 +146,8 @@ def read_array(path: Path, keys: Iterable[str]) -> NDArray[Any]:
         if path.suffix.lower() == ".npy":
             # Mapped, so that only the images that are looked at are read.
             return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here: NumPy would leave a damaged file open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             names = [key for key in keys if key in archive.files]
             if not names and len(archive.files) == 1:
                 names = archive.files

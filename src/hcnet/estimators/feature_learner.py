@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet import archive, inference
 from hcnet.engine.choice import DEFAULT_ENGINE
+from hcnet.engine.driver import Status
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.exporting import PartsExport
 from hcnet.estimators.parts_streaming import PartsStreaming
@@ -26,9 +27,9 @@ from hcnet.learning.learn import Learned, learn
 from hcnet.learning.options import LearningOptions
 from hcnet.learning.passing import PassingOptions
 from hcnet.model import FORMAT, VERSION, PartsModel
-from hcnet.objective import compression_ratio
+from hcnet.objective import compression_ratio, estimate
 from hcnet.online.parts import FORGETTING, PartsStream
-from hcnet.progress import Bar, Silence
+from hcnet.progress import Callback, watching
 from hcnet.solutions.explanation import Explanation
 from hcnet.validation.images import ImageInput, check_images
 from hcnet.validation.parameters import (
@@ -97,6 +98,9 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         The same seed gives the same result, with any number of threads.
     verbose : bool, default=False
         Show a progress bar.
+    callback : callable or None, default=None
+        Called with a `hcnet.progress.Step` after every step of learning: what was measured, and a
+        way to get the model as it is by then.
 
     Attributes
     ----------
@@ -146,6 +150,7 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         forgetting: float = FORGETTING,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
+        callback: Callback | None = None,
     ) -> None:
         self.n_features = n_features
         self.feature_size = feature_size
@@ -167,6 +172,7 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         self.forgetting = forgetting
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> Self:
         """Learn the parts of X; `mask` is True (or X is NaN) where a pixel is missing.
@@ -179,9 +185,14 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         size = check_feature_size(self.feature_size, images.size, self.border)
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
         layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
-        progress = Bar() if self.verbose else Silence()
-        rng = check_random_state(self.random_state)
-        learned = learn(images, layer, check_priors(self), self._options(), rng, progress)
+        rng, priors = check_random_state(self.random_state), check_priors(self)
+
+        def so_far(found: Explanation) -> FeatureLearner:
+            now = Learned(found, estimate(found.counts, priors), Status.LEARNING, 0, 0.0, 0)
+            return self._copy()._store(now, layer, images)
+
+        progress = watching(self.verbose, self.callback, so_far)
+        learned = learn(images, layer, priors, self._options(), rng, progress)
         self._store(learned, layer, images)
         if images.pixels[images.observed].any():
             self._warn_if_empty()
@@ -337,7 +348,7 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
             max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
         )
 
-    def _store(self, learned: Learned, layer: FeatureLayer, images: Images) -> None:
+    def _store(self, learned: Learned, layer: FeatureLayer, images: Images) -> Self:
         self._forget()
         found = learned.explanation
         order = np.argsort(-found.usage, kind="stable")
@@ -355,12 +366,14 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         self.status_ = learned.status.value
         self.memory_ = learned.memory
         self.moves_ = learned.moves
+        return self
 
-    def _publish(self, model: PartsModel) -> None:
+    def _publish(self, model: PartsModel) -> Self:
         self._model = model
         self.features_ = model.features
         self.p_S_, self.p_W_ = model.priors.p_S, model.priors.p_W
         self.p01_, self.p10_ = model.priors.p01, model.priors.p10
+        return self
 
     def _corners(self, found: Explanation, layer: FeatureLayer) -> NDArray[np.int64]:
         return np.asarray(found.placements - np.array([0, 0, *layer.overhang]))

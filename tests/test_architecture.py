@@ -11,22 +11,25 @@ ROOT = Path(__file__).parents[1] / "src" / "hcnet"
 # what a person holds.  A package stands for all its modules that are not listed by themselves.
 LAYERS = (
     # Formulas, and what data and layers are.
-    ("factors", "grey", "images", "layers", "whole_files"),
+    ("factors", "grey", "images", "layers", "version", "whole_files"),
     ("image_files",),
     ("datasets", "engine.schedules", "engine.driver", "engine.planes"),
     ("engine.compilation", "engine.cpu_compilation"),
     ("messages", "pool_messages", "objective", "archive"),
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
-    ("engine.placements", "model", "progress"),
+    ("engine.placements", "model", "progress", "environment"),
     ("refine",),
     ("learning",),
     ("factorization", "hierarchy", "inference"),
     ("online", "export"),
     ("validation",),
+    ("plotting",),
+    ("reporting",),
     ("estimators", "preprocessing"),
     ("hcnet",),  # the public names
-    ("metrics", "plotting"),
+    ("metrics",),
     ("demo",),
+    ("commands",),
     ("cli", "__main__"),
 )
 

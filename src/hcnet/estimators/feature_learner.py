@@ -20,6 +20,7 @@ from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Status
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.exporting import PartsExport
+from hcnet.estimators.parts_reporting import PartsReporting
 from hcnet.estimators.parts_streaming import PartsStreaming
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
@@ -38,6 +39,7 @@ from hcnet.validation.parameters import (
     check_damping,
     check_engine,
     check_feature_size,
+    check_pair,
     check_positive,
     check_priors,
     check_random_state,
@@ -45,7 +47,9 @@ from hcnet.validation.parameters import (
 )
 
 
-class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimator):
+class FeatureLearner(
+    PartsStreaming, PartsReporting, PartsExport, TransformerMixin, BaseEstimator
+):
     """Finds the parts that binary images are made of, and where they are.
 
     An image is explained as binary features placed at some positions, ORed where they
@@ -242,6 +246,35 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
             )
         placed = inference.placements_from_codes(table, layer)
         return inference.reconstruct(self._model, placed, images)
+
+    def render(
+        self,
+        placements: ArrayLike,
+        n_images: int | None = None,
+        image_size: tuple[int, int] | None = None,
+    ) -> BoolArray:
+        """Images (n, channels, height, width) from rows as `placements` returns them.
+
+        `n_images` is at least one more than the last image that has a placement (the default).
+        """
+        check_is_fitted(self)
+        size = check_pair("image_size", image_size or self._model.image_size)
+        rows = np.asarray(placements, dtype=np.int64).reshape(-1, 4)
+        n = check_count("n_images", n_images, 1, "None for those that have placements")
+        n = n or int(rows[:, 0].max(initial=0)) + 1
+        blank = np.zeros((n, self.features_.shape[1], *size), bool)
+        images = Images(blank, ~blank)
+        layer = inference.layer_for(self._model, images)
+        inside = rows + np.array([0, 0, *layer.overhang])
+        limits = n, len(self.features_), *layer.placement_size
+        wrong = ((inside < 0) | (inside >= limits)).any(axis=1)
+        if wrong.any():
+            raise ValueError(
+                f"placements must be rows of image, feature, row and column that lie in {n} images "
+                f"of {size[0]}×{size[1]} with {len(self.features_)} features, got "
+                f"{rows[wrong][0].tolist()}; pass n_images or image_size if they are others."
+            )
+        return inference.reconstruct(self._model, inside, images)
 
     def denoise(self, X: ArrayLike, mask: ArrayLike | None = None) -> BoolArray:
         """X as its parts explain it, without the noise; in the shape of X."""

@@ -21,6 +21,7 @@ from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Status
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.exporting import NetworkExport
+from hcnet.estimators.network_reporting import NetworkReporting
 from hcnet.estimators.network_streaming import NetworkStreaming
 from hcnet.hierarchy import inference
 from hcnet.hierarchy.bottom_up.learn import learn_bottom_up
@@ -61,7 +62,14 @@ from hcnet.validation.parameters import (
 )
 
 
-class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, BaseEstimator):
+class HCN(
+    NetworkStreaming,
+    NetworkReporting,
+    NetworkExport,
+    ClassifierMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
 
     Every image shows one template; a template is made of features of the layer below, these of

@@ -47,7 +47,7 @@ class ImageSet:
             for file, page in zip(self.files, self.pages, strict=True)
         ]
 
-    def own_size(self, images: NDArray[np.generic]) -> list[NDArray[np.generic]]:
+    def own_size(self, images: BoolArray) -> list[BoolArray]:
         """Results of the shape of `X` cut back to the size of each image."""
         return [one[..., :h, :w] for one, (h, w) in zip(images, self.sizes, strict=True)]
 

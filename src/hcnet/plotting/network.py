@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from hcnet.images import BoolArray
@@ -22,6 +22,8 @@ from hcnet.plotting.drawing import (
 )
 from hcnet.plotting.parts import show_image
 
+ROW = 10  # features of a layer beside each other
+
 
 def show_templates(
     weights: Sequence[ArrayLike],
@@ -36,14 +38,57 @@ def show_templates(
     centre of its pool.  Features have the colours of `show_features(…, colours=True)`; pixels of
     several are black.
     """
+    n = len(np.asarray(weights[0]))
+    colours = np.array([(PAPER,) * 3, *(colour_of(f) for f in range(n)), BLACK], np.uint8)
+    sheets = [colours[numbers] for numbers in drawn_features(weights, pools)]
+    scale = scale or max(1, 2 * PART_SIDE // max(sheets[0].shape[:2]))
+    return tile_grid([framed(sheet, scale) for sheet in sheets], columns, captions)
+
+
+def drawn_features(
+    weights: Sequence[ArrayLike], pools: Sequence[tuple[int, int]]
+) -> list[NDArray[np.int64]]:
+    """Every feature of the last layer down to the pixels: who of the first layer is where.
+
+    0 is nobody, f + 1 feature f, and one more than there are features stands for several.
+    """
     levels = [np.asarray(W, dtype=bool) for W in weights]
-    sheets = []
+    drawn = []
     for j in range(len(levels[-1])):
         top = np.zeros((1, len(levels[-1]), 1, 1), bool)
         top[0, j] = True
-        sheets.append(_coloured(_first_layer(top, levels, pools), levels[0]))
-    scale = scale or max(1, 2 * PART_SIDE // max(sheets[0].shape[:2]))
-    return tile_grid([framed(sheet, scale) for sheet in sheets], columns, captions)
+        drawn.append(_numbers(_first_layer(top, levels, pools), levels[0]))
+    return drawn
+
+
+def show_hierarchy(
+    weights: Sequence[ArrayLike],
+    pools: Sequence[tuple[int, int]],
+    captions: Sequence[str] | None = None,
+    scale: int | None = None,
+) -> Image.Image:
+    """A row per layer, the templates first, every feature drawn down to the pixels.
+
+    Below each feature stands what it is made of: the numbers of the features of the next row.
+    `captions` are names of the templates.
+    """
+    rows, titles = [], []
+    for k in reversed(range(len(weights))):
+        W = np.asarray(weights[k], dtype=bool)
+        names = [f"{f}" for f in range(len(W))]
+        if k == len(weights) - 1 and captions is not None:
+            names = list(captions)
+        if k > 0:
+            made = [np.flatnonzero(one.any(axis=(1, 2))) for one in W]
+            names = [
+                f"{name} = {'+'.join(map(str, parts)) or 'nothing'}"
+                for name, parts in zip(names, made, strict=True)
+            ]
+        columns = min(len(W), ROW)
+        rows.append(show_templates(weights[: k + 1], pools[: k + 1], names, columns, scale))
+        last = k == len(weights) - 1 and k > 0
+        titles.append(f"layer {k + 1}: {len(W)} {'templates' if last else 'features'}")
+    return tile_grid(rows, columns=1, captions=titles, margin=GAP, gap=2 * GAP)
 
 
 def show_completion(
@@ -91,15 +136,14 @@ def _first_layer(
     return S
 
 
-def _coloured(S: BoolArray, W: BoolArray) -> np.ndarray:
-    """Placed features of the first layer as colours (height, width, 3)."""
+def _numbers(S: BoolArray, W: BoolArray) -> NDArray[np.int64]:
+    """Which feature of the first layer is at each pixel, as `drawn_features` counts them."""
     h, w = W.shape[2:]
     size = S.shape[2] + h - 1, S.shape[3] + w - 1
-    canvas = np.full((*size, 3), PAPER, np.uint8)
-    covered = np.zeros(size, int)
+    canvas, covered = np.zeros(size, np.int64), np.zeros(size, np.int64)
     for _, f, i, j in np.argwhere(S):
         on = planes_of(W[f]).any(axis=0)
-        canvas[i : i + h, j : j + w][on] = colour_of(int(f))
+        canvas[i : i + h, j : j + w][on] = f + 1
         covered[i : i + h, j : j + w] += on
-    canvas[covered > 1] = BLACK
+    canvas[covered > 1] = len(W) + 1
     return canvas

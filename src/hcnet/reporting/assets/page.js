@@ -1,0 +1,338 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+const at = (id) => document.getElementById(id);
+const VIEWS = { image: "Image", parts: "Parts", made: "Reconstruction", errors: "Errors" };
+const RIGHT = 0, MISSED = 1, ADDED = 2;
+const PAPER = [255, 255, 255];
+
+// What is chosen is also in the address, so that it survives reading the file again.
+const chosen = { image: 0, part: null, view: "parts", pixel: null };
+
+function unpack(text, n) {
+  const values = new Uint16Array(n);
+  let end = 0;
+  for (const [, letter, length] of text.matchAll(/([^0-9a-z])([0-9a-z]+)/g)) {
+    const next = end + parseInt(length, 36);
+    values.fill(letter.codePointAt(0) - 0x100, end, next);
+    end = next;
+  }
+  return values;
+}
+
+const rgb = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
+const palette = data.palette.map(rgb);
+const [pale, missed, added, amber] = data.marks.map(rgb);
+const colourOf = (part) => palette[part % palette.length];
+const faint = (colour) => colour.map((one) => Math.round(255 - (255 - one) * 0.35));
+
+// Every part with its pixels, by layer as shown and by its own number.
+const parts = data.layers.map((layer) => {
+  const byNumber = new Map();
+  for (const part of layer.parts) {
+    const [h, w] = part.size;
+    const values = unpack(part.pixels, h * w);
+    const on = [];
+    values.forEach((value, k) => { if (value) on.push([Math.floor(k / w), k % w]); });
+    byNumber.set(part.number, { ...part, values, on });
+  }
+  return byNumber;
+});
+
+const images = data.images.map((image) => ({ ...image, ready: null }));
+
+function opened(k) {
+  const image = images[k];
+  if (image.ready) return image.ready;
+  const [h, w] = image.size, n = h * w;
+  const nodes = image.nodes.map(([layer, part, row, column, pixels]) => {
+    const own = new Set();
+    if (pixels === null) {
+      for (const [i, j] of parts[layer].get(part).on) {
+        const r = row + i, c = column + j;
+        if (r >= 0 && r < h && c >= 0 && c < w) own.add(r * w + c);
+      }
+    } else {
+      unpack(pixels, n).forEach((on, k) => { if (on) own.add(k); });
+    }
+    return { layer, part, row, column, own };
+  });
+  image.ready = {
+    h, w, nodes, seen: unpack(image.seen, n), made: unpack(image.made, n),
+    errors: unpack(image.errors, n), missing: image.missing ? unpack(image.missing, n) : null,
+  };
+  return image.ready;
+}
+
+function ink(bits) {
+  if (!bits) return PAPER;
+  if (data.channels === 1 || data.channels > data.inks.length) return [0, 0, 0];
+  const colour = [1, 1, 1];
+  data.inks.forEach((one, k) => {
+    if (bits & (1 << k)) one.forEach((value, c) => { colour[c] *= value / 255; });
+  });
+  return colour.map((value) => Math.round(255 * value));
+}
+
+function paint(canvas, h, w, scale, colour) {
+  const small = document.createElement("canvas");
+  small.width = w; small.height = h;
+  const pixels = new ImageData(w, h);
+  for (let k = 0; k < h * w; k += 1) {
+    const [r, g, b] = colour(k);
+    pixels.data.set([r, g, b, 255], 4 * k);
+  }
+  small.getContext("2d").putImageData(pixels, 0, 0);
+  canvas.width = w * scale; canvas.height = h * scale;
+  const context = canvas.getContext("2d");
+  context.imageSmoothingEnabled = false;
+  context.drawImage(small, 0, 0, w * scale, h * scale);
+  return context;
+}
+
+function drawPart(canvas, part, scale) {
+  const [h, w] = part.size;
+  // The value past all parts stands for pixels of several.
+  const black = parts[parts.length - 1].size + 1;
+  paint(canvas, h, w, scale, (k) => {
+    const value = part.values[k];
+    if (!value) return PAPER;
+    return value >= black ? [0, 0, 0] : colourOf(value - 1);
+  });
+}
+
+const same = (a, b) => a !== null && b !== null && a.layer === b.layer && a.part === b.part;
+
+function card(layer, part, scale, words) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "part";
+  button.dataset.layer = layer;
+  button.dataset.part = part.number;
+  const canvas = document.createElement("canvas");
+  drawPart(canvas, part, scale);
+  button.append(canvas);
+  for (const text of words) {
+    const line = document.createElement("span");
+    line.textContent = text;
+    button.append(line);
+  }
+  button.setAttribute("aria-pressed", String(same(chosen.part, { layer, part: part.number })));
+  button.addEventListener("click", () => choosePart({ layer, part: part.number }));
+  return button;
+}
+
+function drawLayers() {
+  const box = at("layers");
+  box.replaceChildren();
+  const scale = Number(at("part-size").value);
+  data.layers.forEach((layer, k) => {
+    if (data.layers.length > 1) {
+      const title = document.createElement("h3");
+      title.textContent = layer.name;
+      box.append(title);
+    }
+    const row = document.createElement("div");
+    row.className = "parts";
+    for (const shown of layer.parts) {
+      const part = parts[k].get(shown.number);
+      const words = [part.name];
+      if (part.count !== null) words.push(`${part.count.toLocaleString("en")}×`);
+      if (part.made_of) words.push(part.made_of);
+      row.append(card(k, part, scale, words));
+    }
+    box.append(row);
+  });
+}
+
+function choosePart(part) {
+  const off = same(chosen.part, part);
+  chosen.part = off ? null : part;
+  if (!off && images.length) {
+    chosen.view = "parts";
+    const here = (k) => images[k].nodes.some(([l, p]) => l === part.layer && p === part.part);
+    if (!here(chosen.image)) {
+      const first = images.findIndex((_, k) => here(k));
+      if (first >= 0) { chosen.image = first; chosen.pixel = null; }
+    }
+  }
+  drawAll();
+}
+
+function drawImage() {
+  if (!images.length) return;
+  const image = opened(chosen.image), { h, w } = image;
+  const scale = Number(at("image-size").value);
+  const colours = new Map();
+  if (chosen.view === "parts") {
+    for (const node of image.nodes) {
+      if (chosen.part ? !same(chosen.part, node) : node.layer !== data.layers.length - 1) continue;
+      const full = colourOf(node.part);
+      for (const k of node.own) colours.set(k, image.seen[k] ? full : faint(full));
+    }
+  }
+  const base = (k) => {
+    if (chosen.view === "made") return ink(image.made[k]);
+    if (image.missing && image.missing[k]) return colours.get(k) || amber;
+    if (chosen.view === "image") return ink(image.seen[k]);
+    if (chosen.view === "errors") {
+      if (image.errors[k] === MISSED) return missed;
+      if (image.errors[k] === ADDED) return added;
+      return image.made[k] ? [0, 0, 0] : PAPER;
+    }
+    return colours.get(k) || (image.seen[k] ? pale : PAPER);
+  };
+  const context = paint(at("image"), h, w, scale, base);
+  if (chosen.part && chosen.view === "parts") {
+    context.lineWidth = Math.max(1, scale / 4);
+    const [r, g, b] = colourOf(chosen.part.part);
+    context.strokeStyle = `rgb(${r},${g},${b})`;
+    for (const node of image.nodes) {
+      if (!same(chosen.part, node) || !node.own.size) continue;
+      const rows = [...node.own].map((k) => Math.floor(k / w));
+      const columns = [...node.own].map((k) => k % w);
+      const top = Math.min(...rows), left = Math.min(...columns);
+      context.strokeRect(left * scale - 1, top * scale - 1,
+        (Math.max(...columns) - left + 1) * scale + 2, (Math.max(...rows) - top + 1) * scale + 2);
+    }
+  }
+  if (chosen.pixel) {
+    const [r, c] = chosen.pixel;
+    context.lineWidth = 2;
+    context.strokeStyle = "#d55e00";
+    context.strokeRect(c * scale - 1, r * scale - 1, scale + 2, scale + 2);
+  }
+}
+
+function line(text) {
+  const one = document.createElement("p");
+  one.textContent = text;
+  return one;
+}
+
+function explain() {
+  const box = at("explained");
+  box.replaceChildren();
+  if (!images.length) return;
+  if (chosen.part) {
+    const part = parts[chosen.part.layer].get(chosen.part.part);
+    const where = images.map((image, k) => [k, image.nodes.filter(
+      ([l, p]) => l === chosen.part.layer && p === chosen.part.part).length]);
+    const found = where.filter(([, n]) => n > 0);
+    const total = found.reduce((sum, [, n]) => sum + n, 0);
+    box.append(line(`${part.name}: ${total.toLocaleString("en")}× in ${found.length} of the `
+      + `${images.length} images here`));
+    const row = document.createElement("div");
+    row.className = "bar";
+    for (const [k, n] of found.slice(0, 40)) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "occurrence";
+      button.textContent = `${images[k].name}: ${n}×`;
+      button.setAttribute("aria-pressed", String(k === chosen.image));
+      button.addEventListener("click", () => { chosen.image = k; chosen.pixel = null; drawAll(); });
+      row.append(button);
+    }
+    box.append(row);
+  }
+  if (!chosen.pixel) {
+    if (!chosen.part) box.append(line("Click a pixel to see which parts explain it, or a part to see where it is."));
+    return;
+  }
+  const image = opened(chosen.image), [r, c] = chosen.pixel, k = r * image.w + c;
+  const hidden = image.missing && image.missing[k];
+  const state = hidden ? "missing" : image.seen[k] ? "on" : "off";
+  const nodes = image.nodes.filter((node) => node.own.has(k));
+  const verdict = nodes.length ? "explained by" : state === "on" ? "explained by no part: noise"
+    : "and no part is here";
+  box.append(line(`Row ${r}, column ${c}: ${state}, ${verdict}`));
+  for (const node of nodes) {
+    const part = parts[node.layer].get(node.part);
+    const [h, w] = part.size;
+    const scale = Math.max(1, Math.floor(60 / Math.max(h, w)));
+    box.append(card(node.layer, part, scale, [`${part.name} at row ${node.row}, column ${node.column}`]));
+  }
+}
+
+function drawControls() {
+  at("which").value = String(chosen.image);
+  at("before").disabled = chosen.image <= 0;
+  at("after").disabled = chosen.image >= images.length - 1;
+  at("about").textContent = images.length ? images[chosen.image].about : "";
+  for (const button of at("views").children) {
+    button.setAttribute("aria-pressed", String(button.dataset.view === chosen.view));
+  }
+}
+
+function remember() {
+  const words = new URLSearchParams({ image: chosen.image, view: chosen.view });
+  if (chosen.part) words.set("part", `${chosen.part.layer}.${chosen.part.part}`);
+  if (chosen.pixel) words.set("pixel", chosen.pixel.join("."));
+  history.replaceState(null, "", `#${words}`);
+}
+
+function recall() {
+  const words = new URLSearchParams(location.hash.slice(1));
+  const image = Number(words.get("image"));
+  if (image >= 0 && image < images.length) chosen.image = image;
+  if (words.get("view") in VIEWS) chosen.view = words.get("view");
+  const [layer, part] = (words.get("part") || "").split(".").map(Number);
+  if (parts[layer] && parts[layer].has(part)) chosen.part = { layer, part };
+  const pixel = (words.get("pixel") || "").split(".").map(Number);
+  const [h, w] = images.length ? images[chosen.image].size : [0, 0];
+  if (pixel.length === 2 && pixel[0] < h && pixel[1] < w) chosen.pixel = pixel;
+}
+
+function drawAll() {
+  drawLayers();
+  drawControls();
+  drawImage();
+  explain();
+  remember();
+}
+
+function choosePixel(r, c) {
+  const [h, w] = images[chosen.image].size;
+  chosen.pixel = [Math.min(Math.max(r, 0), h - 1), Math.min(Math.max(c, 0), w - 1)];
+  drawAll();
+}
+
+function begin() {
+  const sizes = data.layers.flatMap((layer) => layer.parts.map((part) => Math.max(...part.size)));
+  at("part-size").value = String(Math.max(1, Math.floor(60 / Math.max(1, ...sizes))));
+  at("part-size").addEventListener("input", drawLayers);
+  at("parts-hint").textContent = images.length ? "Click a part to see where it is." : "";
+  if (!images.length) { at("places").hidden = true; recall(); drawLayers(); return; }
+  at("images-note").textContent = data.images_note;
+  const [h, w] = images[0].size;
+  const room = Math.min(640, document.documentElement.clientWidth - 48);
+  at("image-size").value = String(Math.max(1, Math.floor(Math.min(room / w, 640 / h))));
+  at("image-size").addEventListener("input", drawImage);
+  images.forEach((image, k) => at("which").append(new Option(image.name, String(k))));
+  const go = (k) => { chosen.image = k; chosen.pixel = null; drawAll(); };
+  at("which").addEventListener("change", () => go(Number(at("which").value)));
+  at("before").addEventListener("click", () => go(chosen.image - 1));
+  at("after").addEventListener("click", () => go(chosen.image + 1));
+  for (const [view, name] of Object.entries(VIEWS)) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.dataset.view = view;
+    button.textContent = name;
+    button.addEventListener("click", () => { chosen.view = view; drawAll(); });
+    at("views").append(button, " ");
+  }
+  at("image").addEventListener("click", (event) => {
+    const scale = Number(at("image-size").value);
+    choosePixel(Math.floor(event.offsetY / scale), Math.floor(event.offsetX / scale));
+  });
+  const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  at("image").addEventListener("keydown", (event) => {
+    if (!(event.key in steps)) return;
+    event.preventDefault();
+    const [r, c] = chosen.pixel || [0, 0], [i, j] = steps[event.key];
+    choosePixel(r + i, c + j);
+  });
+  recall();
+  drawAll();
+}
+
+begin();

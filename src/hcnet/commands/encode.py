@@ -55,6 +55,7 @@ def _encode(options: argparse.Namespace) -> int:
     model = load_model(options.model)
     images = read(options)
     placed = model.placements(images.X, images.mask)
+    placed = placed[placed[:, 0].argsort(kind="stable")]
     layered = isinstance(model, HCN)
     columns = ("file", "page", "layer", "part", "row", "column") if layered else COLUMNS
     rows = [(str(images.files[row[0]]), images.pages[row[0]], *row[1:]) for row in placed.tolist()]

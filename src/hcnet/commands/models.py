@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 def load_model(path: Path) -> Model:
     """The estimator that wrote a file."""
-    from hcnet import HCN, FeatureLearner
-
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there; pass a model that hcnet learn wrote.")
+    from hcnet import HCN, FeatureLearner
+
     try:
         return FeatureLearner.load(path)
     except ValueError as error:
@@ -27,9 +27,9 @@ def load_model(path: Path) -> Model:
 
 def load_network(path: Path, command: str) -> HCN:
     """A network, which some commands need."""
+    model = load_model(path)
     from hcnet import HCN
 
-    model = load_model(path)
     if not isinstance(model, HCN):
         raise ValueError(
             f"{command} needs a network, and {path} holds parts without layers; learn one with "
@@ -40,9 +40,9 @@ def load_network(path: Path, command: str) -> HCN:
 
 def load_parts(path: Path, command: str) -> FeatureLearner:
     """Parts, which some commands need."""
+    model = load_model(path)
     from hcnet import FeatureLearner
 
-    model = load_model(path)
     if not isinstance(model, FeatureLearner):
         raise ValueError(
             f"{command} needs parts, and {path} holds a network with layers; use hcnet denoise or "

@@ -22,12 +22,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from hcnet import HCN
     from hcnet.commands.models import load_model
     from hcnet.commands.outputs import check_free
 
     check_free(options.force, options.output)
     model = load_model(options.model)
+    from hcnet import HCN
+
     told = model.summary()
     text = _network_text(model, told) if isinstance(model, HCN) else _parts_text(model, told)
     say(options, told, text)

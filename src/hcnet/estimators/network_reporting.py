@@ -46,7 +46,7 @@ class NetworkReporting:
         """Templates and features of all layers, each drawn down to the pixels."""
         check_is_fitted(self)
         pools = [level.pool.window for level in self._model.network.levels]
-        names = [f"{name}" for name in self.template_classes_.tolist()]
+        names = [f"class {name}" for name in self.template_classes_.tolist()]
         return show_hierarchy(self.weights_, pools, names, scale)
 
     def summary(self) -> dict[str, Any]:

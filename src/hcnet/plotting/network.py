@@ -12,6 +12,7 @@ from hcnet.images import BoolArray
 from hcnet.plotting.drawing import (
     BLACK,
     GAP,
+    PANEL_SIDE,
     PAPER,
     PART_SIDE,
     blank,
@@ -73,6 +74,9 @@ def show_hierarchy(
     `captions` are names of the templates.
     """
     rows, titles = [], []
+    if scale is None:
+        widest = max(max(one.shape) for one in drawn_features(weights, pools))
+        scale = max(1, 2 * PART_SIDE // widest)
     for k in reversed(range(len(weights))):
         W = np.asarray(weights[k], dtype=bool)
         names = [f"{f}" for f in range(len(W))]
@@ -102,7 +106,8 @@ def show_completion(
     seen, hidden, done = (np.asarray(x) for x in (images, mask, filled))
     hidden = np.broadcast_to(hidden, seen.shape)
     side = max(seen.shape[-2:])
-    scale = scale or max(1, 2 * PART_SIDE // side)
+    room = max(2 * PART_SIDE, PANEL_SIDE // len(seen))
+    scale = scale or max(1, room // side)
     rows = [[show_image(x, m, scale) for x, m in zip(seen, hidden, strict=True)]]
     rows.append([show_image(x, scale=scale) for x in done])
     if truth is not None:

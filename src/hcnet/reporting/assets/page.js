@@ -164,10 +164,19 @@ function drawImage() {
   const scale = Number(at("image-size").value);
   const colours = new Map();
   if (chosen.view === "parts") {
+    // What belongs to a part is drawn in the colours of the first layer, which is shown last.
+    const wanted = new Set();
     for (const node of image.nodes) {
-      if (chosen.part ? !same(chosen.part, node) : node.layer !== data.layers.length - 1) continue;
+      if (chosen.part && same(chosen.part, node)) for (const k of node.own) wanted.add(k);
+    }
+    const lowest = data.layers.length - 1;
+    const own = chosen.part && chosen.part.layer === lowest;
+    for (const node of image.nodes) {
+      if (node.layer !== lowest || (own && !same(chosen.part, node))) continue;
       const full = colourOf(node.part);
-      for (const k of node.own) colours.set(k, image.seen[k] ? full : faint(full));
+      for (const k of node.own) {
+        if (!chosen.part || wanted.has(k)) colours.set(k, image.seen[k] ? full : faint(full));
+      }
     }
   }
   const base = (k) => {
@@ -184,7 +193,8 @@ function drawImage() {
   const context = paint(at("image"), h, w, scale, base);
   if (chosen.part && chosen.view === "parts") {
     context.lineWidth = Math.max(1, scale / 4);
-    const [r, g, b] = colourOf(chosen.part.part);
+    const lowest = chosen.part.layer === data.layers.length - 1;
+    const [r, g, b] = lowest ? colourOf(chosen.part.part) : [90, 90, 90];
     context.strokeStyle = `rgb(${r},${g},${b})`;
     for (const node of image.nodes) {
       if (!same(chosen.part, node) || !node.own.size) continue;

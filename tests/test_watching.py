@@ -5,6 +5,7 @@ import pytest
 
 from hcnet import HCN, FeatureLearner, Layer
 from hcnet.datasets import shapes, two_bars
+from hcnet.engine.driver import Status
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +50,12 @@ def test_the_model_of_a_step_can_be_used_and_saved(images, tmp_path):
     learner.fit(images)
     assert len(models) >= 2
     model = models[-1]
-    assert model.status_ == "Still learning."
+    assert model.status_ == Status.RUNNING.value
     assert model.denoise(images).shape == images.shape
     assert model.compression_ratio_ >= learner.compression_ratio_ - 1e-9
     model.save(tmp_path / "now.hcn")
     assert FeatureLearner.load(tmp_path / "now.hcn").features_.shape == model.features_.shape
-    assert learner.status_ != "Still learning."
+    assert learner.status_ != Status.RUNNING.value
 
 
 def test_streams_tell_their_minibatches_and_the_refinement_at_the_end(images):

@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from hcnet.engine.choice import DEFAULT_ENGINE, ENGINE_NAMES
-from hcnet.version import __version__
+from hcnet.version import VERSION
 
 # What hcnet itself computes and draws with, in the order in which people ask for it.
 PACKAGES = ("hcnet", "numpy", "scipy", "numba", "scikit-learn", "pillow")
@@ -64,4 +64,4 @@ def gpus() -> list[str]:
 
 def _version(name: str) -> str:
     # hcnet may run from a checkout that was never installed.
-    return __version__ if name == "hcnet" else metadata.version(name)
+    return VERSION if name == "hcnet" else metadata.version(name)

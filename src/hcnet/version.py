@@ -1,3 +1,3 @@
-"""The version of hcnet."""
+"""The version of the library, where everything that needs it can reach it."""
 
-__version__ = "0.1.0"
+VERSION = "0.1.0"

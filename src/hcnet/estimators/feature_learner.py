@@ -192,7 +192,7 @@ class FeatureLearner(
         rng, priors = check_random_state(self.random_state), check_priors(self)
 
         def so_far(found: Explanation) -> FeatureLearner:
-            now = Learned(found, estimate(found.counts, priors), Status.LEARNING, 0, 0.0, 0)
+            now = Learned(found, estimate(found.counts, priors), Status.RUNNING, 0, 0.0, 0)
             return self._copy()._store(now, layer, images)
 
         progress = watching(self.verbose, self.callback, so_far)

@@ -225,7 +225,7 @@ class HCN(
 
         def so_far(found: Decided) -> HCN:
             now = self._copy()._publish(NetworkModel(network, found.weights, labels.classes))
-            now.log_joint_, now.status_ = found.log_joint, Status.LEARNING.value
+            now.log_joint_, now.status_ = found.log_joint, Status.RUNNING.value
             return now
 
         progress = watching(self.verbose, self.callback, so_far)

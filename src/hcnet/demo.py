@@ -15,6 +15,7 @@ from hcnet import plotting
 from hcnet.datasets import PartsData, letters
 from hcnet.engine.driver import Status
 from hcnet.estimators.feature_learner import FeatureLearner
+from hcnet.image_files.writing import write_images
 from hcnet.images import BoolArray
 from hcnet.metrics import matched_iou, true_compression
 from hcnet.whole_files import refuse_existing
@@ -26,6 +27,7 @@ FEATURE_SIZE = (12, 12)
 
 PICTURES = ("image.png", "parts.png", "placements.png", "reconstruction.png", "overview.png")
 MODEL = "letters.hcn"
+PAGE = "page.png"  # the image as it is, for the commands that read image files
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def run_demo(folder: Path, seed: int, verbose: bool, overwrite: bool = False) ->
     """Learn, and write the pictures and the model into `folder`."""
     _prepare(folder)
     if not overwrite:
-        for name in (*PICTURES, MODEL):
+        for name in (*PICTURES, PAGE, MODEL):
             refuse_existing(folder / name)
     data = letters(noise=NOISE, random_state=seed)
     began = time.perf_counter()
@@ -118,5 +120,6 @@ def _write(
     )
     for name, picture in zip(PICTURES, pictures, strict=True):
         picture.save(folder / name)
+    write_images(folder / PAGE, [image], dark=True, overwrite=True)
     learner.save(folder / MODEL, overwrite=True)
-    return [*PICTURES, MODEL]
+    return [*PICTURES, PAGE, MODEL]

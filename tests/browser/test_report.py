@@ -88,7 +88,7 @@ def test_a_click_on_a_part_shows_where_it_occurs(browser, report, learned):
     browser.click(f"#layers .part[data-part='{part}']")
     counts = [int(((placed[:, 1] == part) & (placed[:, 0] == n)).sum()) for n in range(2)]
     there = sum(count > 0 for count in counts)
-    assert f"part {part}: {sum(counts)}× in {there} of the 2 images here" in explained(browser)
+    assert f"part {part}: {sum(counts)}× in {there} of 2 images" in explained(browser)
     buttons = browser.value(
         "Array.from(document.querySelectorAll('.occurrence'), b => b.textContent)"
     )

@@ -51,7 +51,7 @@ def test_demo_leaves_other_files_alone(demo):
     _, folder, _ = demo
     assert (folder / "notes.txt").read_text() == "mine"
     assert sorted(p.name for p in folder.iterdir()) == sorted(
-        [*PICTURES, "letters.hcn", "notes.txt"]
+        [*PICTURES, "page.png", "letters.hcn", "notes.txt"]
     )
 
 

@@ -105,7 +105,8 @@ def _render(options: argparse.Namespace) -> int:
         options.output, list(drawn), dark=options.ink == "dark", overwrite=options.force
     )
     told = {"files": [str(file) for file in files], "placements": len(rows)}
-    text = f"{len(rows):,} placements in {len(images)} images drawn into {options.output}"
+    several = "image" if len(images) == 1 else "images"
+    text = f"{len(rows):,} placements in {len(images)} {several} drawn into {options.output}"
     say(options, told, text)
     return DONE
 

@@ -206,10 +206,13 @@ function drawImage() {
     }
   }
   if (chosen.pixel) {
-    const [r, c] = chosen.pixel;
-    context.lineWidth = 2;
-    context.strokeStyle = "#d55e00";
-    context.strokeRect(c * scale - 1, r * scale - 1, scale + 2, scale + 2);
+    // A square that is also seen where pixels are small, and on any colour.
+    const [r, c] = chosen.pixel, side = Math.max(scale, 9), edge = (side - scale) / 2;
+    for (const [colour, width] of [["#fff", 5], ["#000", 2]]) {
+      context.lineWidth = width;
+      context.strokeStyle = colour;
+      context.strokeRect(c * scale - edge - 1, r * scale - edge - 1, side + 2, side + 2);
+    }
   }
 }
 
@@ -229,8 +232,8 @@ function explain() {
       ([l, p]) => l === chosen.part.layer && p === chosen.part.part).length]);
     const found = where.filter(([, n]) => n > 0);
     const total = found.reduce((sum, [, n]) => sum + n, 0);
-    box.append(line(`${part.name}: ${total.toLocaleString("en")}× in ${found.length} of the `
-      + `${images.length} images here`));
+    box.append(line(`${part.name}: ${total.toLocaleString("en")}× in ${found.length} of `
+      + `${images.length} images`));
     const row = document.createElement("div");
     row.className = "bar";
     for (const [k, n] of found.slice(0, 40)) {

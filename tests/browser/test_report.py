@@ -43,10 +43,11 @@ def browser():
 
 def pixel(browser, selector, x, y):
     """The colour of a pixel of a canvas."""
-    return browser.value(
+    found = browser.value(
         f"Array.from(document.querySelector('{selector}').getContext('2d')"
         f".getImageData({x}, {y}, 1, 1).data.slice(0, 3))"
     )
+    return tuple(found)
 
 
 def scale(browser):
@@ -105,9 +106,9 @@ def test_a_click_on_a_part_shows_where_it_occurs(browser, report, learned):
             continue
         colour = pixel(browser, "#image", int((x + 0.5) * s), int((y + 0.5) * s))
         if f == part:
-            assert colour != [206, 206, 206]
+            assert colour != (206, 206, 206)
         elif not _covered(learner, placed[(placed[:, 0] == 1) & (placed[:, 1] == part)], y, x):
-            assert colour == [206, 206, 206]
+            assert colour == (206, 206, 206)
             others += 1
     assert others > 0
     browser.click(f"#layers .part[data-part='{part}']")  # and off again
@@ -264,3 +265,17 @@ def test_a_report_without_images_shows_the_parts(browser, learned, tmp_path):
         learner.features_
     )
     assert browser.value("document.getElementById('places').hidden")
+
+
+def test_channels_have_inks_that_mix(browser, tmp_path):
+    X = np.zeros((1, 2, 8, 8), bool)
+    X[0, 0, 2:6, 2:4] = X[0, 1, 2:6, 3:6] = True
+    learner = FeatureLearner(feature_size=5, n_init=1, random_state=0).fit(X)
+    browser.open(learner.report(tmp_path / "two.html", X))
+    assert browser.problems() == []
+    browser.click("#views button[data-view='image']")
+    s = scale(browser)
+    colours = {pixel(browser, "#image", int((x + 0.5) * s), int(3.5 * s)) for x in (2, 3, 4, 7)}
+    assert len(colours) == 4
+    assert (255, 255, 255) in colours
+    assert (0, 114, 178) in colours

@@ -217,3 +217,21 @@ def test_learn_writes_a_report_while_and_after_it_learns(folder, tmp_path):
         text = (tmp_path / name).read_text(encoding="utf-8")
         assert 'http-equiv="refresh"' not in text  # it is over
         assert "Still learning" not in text
+
+
+def test_a_model_without_parts_is_no_reason_to_fail(tmp_path):
+    """Of a blank image nothing can be learned, and the ratio of its bits is none."""
+    np.save(tmp_path / "blank.npy", np.zeros((9, 9), bool))
+    model = tmp_path / "a.hcn"
+    words = ["--feature-size", 3, "--n-init", 1, "--max-iter", 1, "-o", model, "--json"]
+    result = inside("learn", tmp_path / "blank.npy", *words)
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert told["parts"] == 0
+    assert inside("show", model).returncode == 0
+    assert inside("encode", model, tmp_path / "blank.npy").stdout == "file,page,part,row,column\n"
+    report = inside("report", model, tmp_path / "blank.npy", "-o", tmp_path / "r.html")
+    assert report.returncode == 0, report.stderr
+    assert (
+        inside("denoise", model, tmp_path / "blank.npy", "-o", tmp_path / "b.png").returncode == 0
+    )

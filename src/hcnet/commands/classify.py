@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hcnet.commands import arguments
-from hcnet.commands.command import DONE, Command, note
+from hcnet.commands.command import DONE, Command, as_json, note
 
 
 def _shared(parser: argparse.ArgumentParser) -> None:
@@ -88,13 +88,11 @@ def _table(
     rows: list[Any],
     told: dict[str, Any],
 ) -> None:
-    import json
-
     from hcnet.commands.outputs import as_csv, deliver
 
     if options.json:
         told = {"images": [dict(zip(header, row, strict=True)) for row in rows], **told}
-        text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+        text = as_json(told) + "\n"
     else:
         text = as_csv(header, rows)
     deliver(text, options.output, options.force)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,7 +54,20 @@ def on_a_terminal(options: argparse.Namespace) -> bool:
 
 def say(options: argparse.Namespace, result: Mapping[str, Any], text: str) -> None:
     """Print the result: for machines if they asked, otherwise for people."""
-    print(json.dumps(result, indent=1, ensure_ascii=False) if options.json else text)
+    print(as_json(result) if options.json else text)
+
+
+def as_json(result: Any) -> str:
+    """JSON that every reader takes: numbers that are not finite are null."""
+    return json.dumps(_finite(result), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> str:

@@ -61,8 +61,8 @@ def _encode(options: argparse.Namespace) -> int:
     rows = [(str(images.files[row[0]]), images.pages[row[0]], *row[1:]) for row in placed.tolist()]
     if options.picture is not None:
         _draw(options, model, images.X, placed)
-    as_json = options.json or (options.output is not None and options.output.suffix == ".json")
-    if as_json:
+    machine = options.json or (options.output is not None and options.output.suffix == ".json")
+    if machine:
         told = {
             "image_size": list(images.X.shape[-2:]),
             "images": [
@@ -71,7 +71,7 @@ def _encode(options: argparse.Namespace) -> int:
             ],
             "placements": [dict(zip(columns, row, strict=True)) for row in rows],
         }
-        text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+        text = as_json(told) + "\n"
     else:
         text = as_csv(columns, rows)
     deliver(text, options.output, options.force)

@@ -2,8 +2,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 const VIEWS = { image: "Image", parts: "Parts", made: "Reconstruction", errors: "Errors" };
-const RIGHT = 0, MISSED = 1, ADDED = 2;
-const PAPER = [255, 255, 255];
+const MISSED = 1, ADDED = 2;
 
 // What is chosen is also in the address, so that it survives reading the file again.
 const chosen = { image: 0, part: null, view: "parts", pixel: null };
@@ -19,11 +18,15 @@ function unpack(text, n) {
   return values;
 }
 
+// Colours as the four bytes of a canvas in one number: pages have millions of pixels.
+const packed = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 const rgb = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
 const palette = data.palette.map(rgb);
-const [pale, missed, added, amber] = data.marks.map(rgb);
-const colourOf = (part) => palette[part % palette.length];
 const faint = (colour) => colour.map((one) => Math.round(255 - (255 - one) * 0.35));
+const FULL = palette.map(packed), FAINT = palette.map((colour) => packed(faint(colour)));
+const [PALE, MISSED_INK, ADDED_INK, AMBER] = data.marks.map((hex) => packed(rgb(hex)));
+const PAPER = packed([255, 255, 255]), BLACK = packed([0, 0, 0]);
+const colourOf = (part) => palette[part % palette.length];
 
 // Every part with its pixels, by layer as shown and by its own number.
 const parts = data.layers.map((layer) => {
@@ -45,14 +48,14 @@ function opened(k) {
   if (image.ready) return image.ready;
   const [h, w] = image.size, n = h * w;
   const nodes = image.nodes.map(([layer, part, row, column, pixels]) => {
-    const own = new Set();
+    const own = [];
     if (pixels === null) {
       for (const [i, j] of parts[layer].get(part).on) {
         const r = row + i, c = column + j;
-        if (r >= 0 && r < h && c >= 0 && c < w) own.add(r * w + c);
+        if (r >= 0 && r < h && c >= 0 && c < w) own.push(r * w + c);
       }
     } else {
-      unpack(pixels, n).forEach((on, k) => { if (on) own.add(k); });
+      unpack(pixels, n).forEach((on, k) => { if (on) own.push(k); });
     }
     return { layer, part, row, column, own };
   });
@@ -63,25 +66,23 @@ function opened(k) {
   return image.ready;
 }
 
-function ink(bits) {
+function mixed(bits) {
   if (!bits) return PAPER;
-  if (data.channels === 1 || data.channels > data.inks.length) return [0, 0, 0];
-  const colour = [1, 1, 1];
+  if (data.channels === 1 || data.channels > data.inks.length) return BLACK;
+  const colour = [255, 255, 255];
   data.inks.forEach((one, k) => {
     if (bits & (1 << k)) one.forEach((value, c) => { colour[c] *= value / 255; });
   });
-  return colour.map((value) => Math.round(255 * value));
+  return packed(colour.map(Math.round));
 }
+const INK = Array.from({ length: 8 }, (_, bits) => mixed(bits));
 
-function paint(canvas, h, w, scale, colour) {
+// Colours of all pixels, enlarged onto a canvas.
+function paint(canvas, h, w, scale, colours) {
   const small = document.createElement("canvas");
   small.width = w; small.height = h;
-  const pixels = new ImageData(w, h);
-  for (let k = 0; k < h * w; k += 1) {
-    const [r, g, b] = colour(k);
-    pixels.data.set([r, g, b, 255], 4 * k);
-  }
-  small.getContext("2d").putImageData(pixels, 0, 0);
+  const bytes = new Uint8ClampedArray(colours.buffer);
+  small.getContext("2d").putImageData(new ImageData(bytes, w, h), 0, 0);
   canvas.width = w * scale; canvas.height = h * scale;
   const context = canvas.getContext("2d");
   context.imageSmoothingEnabled = false;
@@ -92,12 +93,12 @@ function paint(canvas, h, w, scale, colour) {
 function drawPart(canvas, part, scale) {
   const [h, w] = part.size;
   // The value past all parts stands for pixels of several.
-  const black = parts[parts.length - 1].size + 1;
-  paint(canvas, h, w, scale, (k) => {
-    const value = part.values[k];
+  const several = parts[parts.length - 1].size + 1;
+  const colours = Uint32Array.from(part.values, (value) => {
     if (!value) return PAPER;
-    return value >= black ? [0, 0, 0] : colourOf(value - 1);
+    return value >= several ? BLACK : FULL[(value - 1) % FULL.length];
   });
+  paint(canvas, h, w, scale, colours);
 }
 
 const same = (a, b) => a !== null && b !== null && a.layer === b.layer && a.part === b.part;
@@ -158,48 +159,49 @@ function choosePart(part) {
   drawAll();
 }
 
+// What the chosen view shows, a colour per pixel.
+function colouring(image) {
+  const { seen, made, errors, missing } = image, colours = new Uint32Array(seen.length);
+  for (let k = 0; k < colours.length; k += 1) {
+    if (chosen.view === "made") colours[k] = INK[made[k]];
+    else if (missing && missing[k]) colours[k] = AMBER;
+    else if (chosen.view === "image") colours[k] = INK[seen[k]];
+    else if (chosen.view === "parts") colours[k] = seen[k] ? PALE : PAPER;
+    else if (errors[k] === MISSED) colours[k] = MISSED_INK;
+    else if (errors[k] === ADDED) colours[k] = ADDED_INK;
+    else colours[k] = made[k] ? BLACK : PAPER;
+  }
+  if (chosen.view !== "parts") return colours;
+  // What belongs to a part is drawn in the colours of the first layer, which is shown last.
+  const lowest = data.layers.length - 1, own = chosen.part && chosen.part.layer === lowest;
+  const wanted = new Uint8Array(seen.length);
+  for (const node of image.nodes) {
+    if (chosen.part && same(chosen.part, node)) for (const k of node.own) wanted[k] = 1;
+  }
+  for (const node of image.nodes) {
+    if (node.layer !== lowest || (own && !same(chosen.part, node))) continue;
+    const full = FULL[node.part % FULL.length], pale = FAINT[node.part % FAINT.length];
+    for (const k of node.own) {
+      if (!chosen.part || wanted[k]) colours[k] = seen[k] ? full : pale;
+    }
+  }
+  return colours;
+}
+
 function drawImage() {
   if (!images.length) return;
   const image = opened(chosen.image), { h, w } = image;
   const scale = Number(at("image-size").value);
-  const colours = new Map();
-  if (chosen.view === "parts") {
-    // What belongs to a part is drawn in the colours of the first layer, which is shown last.
-    const wanted = new Set();
-    for (const node of image.nodes) {
-      if (chosen.part && same(chosen.part, node)) for (const k of node.own) wanted.add(k);
-    }
-    const lowest = data.layers.length - 1;
-    const own = chosen.part && chosen.part.layer === lowest;
-    for (const node of image.nodes) {
-      if (node.layer !== lowest || (own && !same(chosen.part, node))) continue;
-      const full = colourOf(node.part);
-      for (const k of node.own) {
-        if (!chosen.part || wanted.has(k)) colours.set(k, image.seen[k] ? full : faint(full));
-      }
-    }
-  }
-  const base = (k) => {
-    if (chosen.view === "made") return ink(image.made[k]);
-    if (image.missing && image.missing[k]) return colours.get(k) || amber;
-    if (chosen.view === "image") return ink(image.seen[k]);
-    if (chosen.view === "errors") {
-      if (image.errors[k] === MISSED) return missed;
-      if (image.errors[k] === ADDED) return added;
-      return image.made[k] ? [0, 0, 0] : PAPER;
-    }
-    return colours.get(k) || (image.seen[k] ? pale : PAPER);
-  };
-  const context = paint(at("image"), h, w, scale, base);
+  const context = paint(at("image"), h, w, scale, colouring(image));
   if (chosen.part && chosen.view === "parts") {
     context.lineWidth = Math.max(1, scale / 4);
     const lowest = chosen.part.layer === data.layers.length - 1;
     const [r, g, b] = lowest ? colourOf(chosen.part.part) : [90, 90, 90];
     context.strokeStyle = `rgb(${r},${g},${b})`;
     for (const node of image.nodes) {
-      if (!same(chosen.part, node) || !node.own.size) continue;
-      const rows = [...node.own].map((k) => Math.floor(k / w));
-      const columns = [...node.own].map((k) => k % w);
+      if (!same(chosen.part, node) || !node.own.length) continue;
+      const rows = node.own.map((k) => Math.floor(k / w));
+      const columns = node.own.map((k) => k % w);
       const top = Math.min(...rows), left = Math.min(...columns);
       context.strokeRect(left * scale - 1, top * scale - 1,
         (Math.max(...columns) - left + 1) * scale + 2, (Math.max(...rows) - top + 1) * scale + 2);
@@ -254,7 +256,7 @@ function explain() {
   const image = opened(chosen.image), [r, c] = chosen.pixel, k = r * image.w + c;
   const hidden = image.missing && image.missing[k];
   const state = hidden ? "missing" : image.seen[k] ? "on" : "off";
-  const nodes = image.nodes.filter((node) => node.own.has(k));
+  const nodes = image.nodes.filter((node) => node.own.includes(k));
   const verdict = nodes.length ? "explained by" : state === "on" ? "explained by no part: noise"
     : "and no part is here";
   box.append(line(`Row ${r}, column ${c}: ${state}, ${verdict}`));

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hcnet.commands import arguments
-from hcnet.commands.command import DONE, Command, note, say
+from hcnet.commands.command import DONE, Command, as_json, note, say
 
 COLUMNS = ("file", "page", "part", "row", "column")
 

@@ -13,7 +13,7 @@ import warnings
 COMMAND = [sys.executable, "-m", "hcnet"]
 
 
-def hcnet(*arguments, cwd=None, env=None):
+def hcnet(*arguments, cwd=None):
     """Run it, with its output in pipes."""
     return subprocess.run(
         [*COMMAND, *map(str, arguments)],
@@ -22,7 +22,6 @@ def hcnet(*arguments, cwd=None, env=None):
         timeout=240,
         check=False,
         cwd=cwd,
-        env=None if env is None else os.environ | env,
         stdin=subprocess.DEVNULL,
     )
 

@@ -134,12 +134,12 @@ def test_a_mask_keeps_pixels_out_of_learning(folder, tmp_path):
 def test_nothing_is_overwritten_without_force(parts, folder):
     before = parts[0].read_bytes()
     words = ["learn", folder / "bars1.npy", "--feature-size", 5, "--n-init", 1, "-o", parts[0]]
-    said = one_sentence(hcnet(*words), 3)
+    said = one_sentence(inside(*words), 3)
     assert said == f"{parts[0]} exists already; choose another name, or pass --force to replace it."
     assert parts[0].read_bytes() == before
     copy = folder / "copy.hcn"
     copy.write_bytes(before)
-    result = hcnet(*words[:-1], copy, "--force")
+    result = inside(*words[:-1], copy, "--force")
     assert result.returncode == 0, result.stderr
     assert FeatureLearner.load(copy).features_.shape[2:] == (5, 5)
 

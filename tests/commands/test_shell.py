@@ -98,12 +98,12 @@ def test_info_tells_versions_engines_and_the_machine():
     assert "active (default)" in text
 
 
-def test_gpus_are_named_as_their_driver_does(tmp_path):
+def test_gpus_are_named_as_their_driver_does(tmp_path, monkeypatch):
     tool = tmp_path / "nvidia-smi"
     tool.write_text("#!/bin/sh\necho 'Big Card, 80000 MiB'\n")
     tool.chmod(0o755)
-    result = hcnet("info", env={"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"})
-    assert "Big Card, 80000 MiB" in result.stdout
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert "Big Card, 80000 MiB" in inside("info").stdout
 
 
 def test_a_reader_that_leaves_is_no_error(parts, folder):

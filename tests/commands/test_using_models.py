@@ -207,7 +207,7 @@ def test_report_is_one_file_about_the_model_and_the_images(parts, folder, tmp_pa
 
 
 def test_learn_writes_a_report_while_and_after_it_learns(folder, tmp_path):
-    result = hcnet(
+    result = inside(
         "learn", folder / "scans", "--feature-size", 7, "--n-init", 1, "-o", tmp_path / "a.hcn",
         "--live", tmp_path / "live.html", "--report", tmp_path / "r.html",
     )  # fmt: skip

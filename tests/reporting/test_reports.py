@@ -203,6 +203,9 @@ def test_a_live_report_of_a_network_and_of_a_stream(network, learned, tmp_path):
         data.images
     )
     assert "Still learning: start 1 of 1" in data_of(live.path)[0]["live"]
+    upwards = LiveReport(tmp_path / "upwards.html", data.images)
+    HCN([Layer(4, size=21), Layer()], 4, algorithm="bottom-up", callback=upwards).fit(data.images)
+    assert "Still learning: layer 1 of 2" in data_of(upwards.path)[0]["live"]
     X = learned[1]
     stream = LiveReport(tmp_path / "stream.html", X)
     learner = FeatureLearner(n_features=4, feature_size=7, random_state=0, callback=stream)

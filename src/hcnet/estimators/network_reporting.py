@@ -62,7 +62,7 @@ class NetworkReporting:
             "p01": network.noise.p01,
             "p10": network.noise.p10,
             "p_on": network.classes.p_on,
-            "inference": self.inference,
+            "inference": self._method()[0],
             "layers": [
                 {
                     "features": level.features.n_features,

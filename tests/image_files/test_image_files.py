@@ -151,6 +151,23 @@ def test_arrays_may_have_channels_shades_and_missing_pixels(tmp_path):
     assert (found.X[0, 0][known] == on[0, 0][known]).all()
 
 
+def test_a_mask_is_one_for_all_images_or_one_for_each(tmp_path):
+    on, hidden = bits(2, 8, 9), bits(2, 8, 9, seed=1)
+    np.save(tmp_path / "images.npy", np.where(bits(2, 8, 9, seed=2), np.nan, on))
+    write_images(tmp_path / "one.png", hidden[:1])
+    write_images(tmp_path / "each.tif", hidden)
+    images = read_images(tmp_path / "images.npy")
+    np.testing.assert_array_equal(
+        images.with_mask(tmp_path / "one.png").mask, images.mask | hidden[:1, None]
+    )
+    np.testing.assert_array_equal(
+        images.with_mask(tmp_path / "each.tif").mask, images.mask | hidden[:, None]
+    )
+    np.save(tmp_path / "three.npy", bits(3, 8, 9))
+    with pytest.raises(ValueError, match="holds 3 masks of 8×9 for 2 images of 8×9"):
+        images.with_mask(tmp_path / "three.npy")
+
+
 def test_a_stream_gives_the_same_images_one_at_a_time(tmp_path):
     for k in range(3):
         Image.fromarray(scan(bits(20, 20, seed=k), seed=k)).save(tmp_path / f"{k}.png")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +50,21 @@ class ImageSet:
     def own_size(self, images: BoolArray) -> list[BoolArray]:
         """Results of the shape of `X` cut back to the size of each image."""
         return [one[..., :h, :w] for one, (h, w) in zip(images, self.sizes, strict=True)]
+
+    def with_mask(self, path: str | os.PathLike[str]) -> ImageSet:
+        """The same with the pixels missing that are bright, or 1, in a file.
+
+        It holds one mask for all images or one for each, of their size.
+        """
+        found = read_images(path, ink="bright").X
+        (height, width), (h, w) = self.X.shape[-2:], found.shape[-2:]
+        if len(found) not in (1, len(self)) or (h, w) != (height, width):
+            raise ValueError(
+                f"{path} holds {len(found)} masks of {h}×{w} for {len(self)} images of {height}×"
+                f"{width}; give one mask for all or one per image, of the same size."
+            )
+        missing = np.broadcast_to(found, self.X.shape).copy()
+        return replace(self, mask=missing if self.mask is None else missing | self.mask)
 
     def summary(self) -> str:
         """What was read and what was decided about it, in a sentence or two."""

@@ -21,7 +21,7 @@ def with_settings(parser: argparse.ArgumentParser, words: Sequence[str]) -> list
 
     `parser` is that of the command.
     """
-    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    finder = argparse.ArgumentParser(prog=parser.prog, add_help=False, allow_abbrev=False)
     finder.add_argument("--settings")
     path = finder.parse_known_args(words)[0].settings
     return list(words) if path is None else [*_words(parser, Path(path), words), *words]

@@ -47,9 +47,7 @@ from hcnet.validation.parameters import (
 )
 
 
-class FeatureLearner(
-    PartsStreaming, PartsReporting, PartsExport, TransformerMixin, BaseEstimator
-):
+class FeatureLearner(PartsStreaming, PartsReporting, PartsExport, TransformerMixin, BaseEstimator):
     """Finds the parts that binary images are made of, and where they are.
 
     An image is explained as binary features placed at some positions, ORed where they

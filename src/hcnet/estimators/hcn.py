@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet import archive
 from hcnet.engine.choice import DEFAULT_ENGINE
-from hcnet.engine.driver import Status
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.exporting import NetworkExport
 from hcnet.estimators.network_reporting import NetworkReporting
@@ -27,7 +26,7 @@ from hcnet.hierarchy import inference
 from hcnet.hierarchy.bottom_up.learn import learn_bottom_up
 from hcnet.hierarchy.decoding import Configuration
 from hcnet.hierarchy.explaining import CANDIDATES, agreeing
-from hcnet.hierarchy.learn import N_INIT, Decided, LearnedNetwork, NetworkOptions, learn_network
+from hcnet.hierarchy.learn import N_INIT, LearnedNetwork, NetworkOptions, learn_network
 from hcnet.hierarchy.model import FORMAT, VERSION, NetworkModel
 from hcnet.hierarchy.network import Network, sample, sample_templates
 from hcnet.hierarchy.specification import DAMPING, Layer, build_network
@@ -222,13 +221,7 @@ class HCN(
             return self._fit_minibatches(images, labels)
         rng = check_random_state(self.random_state)
         network, options = self._build(images, labels, rng)
-
-        def so_far(found: Decided) -> HCN:
-            now = self._copy()._publish(NetworkModel(network, found.weights, labels.classes))
-            now.log_joint_, now.status_ = found.log_joint, Status.RUNNING.value
-            return now
-
-        progress = watching(self.verbose, self.callback, so_far)
+        progress = watching(self.verbose, self.callback, self._so_far(network, labels))
         allowed = agreeing(network, labels.codes)
         learned = learn(network, images, allowed, options, rng, progress)
         self._store(learned, labels, images)

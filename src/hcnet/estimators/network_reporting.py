@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,11 @@ from PIL import Image
 from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
+from hcnet.engine.driver import Status
 from hcnet.estimators.parts_reporting import finished_report, training_summary
+from hcnet.hierarchy.learn import Decided
+from hcnet.hierarchy.model import NetworkModel
+from hcnet.hierarchy.network import Network
 from hcnet.images import Images
 from hcnet.plotting.errors import show_confusion
 from hcnet.plotting.network import show_hierarchy
@@ -21,6 +25,7 @@ from hcnet.progress import Step
 from hcnet.reporting.content import first, how_many
 from hcnet.reporting.network import network_content
 from hcnet.reporting.page import drawing, write_report
+from hcnet.validation.network import Labels
 
 
 class NetworkReporting:
@@ -29,6 +34,16 @@ class NetworkReporting:
     if TYPE_CHECKING:  # of the estimator
 
         def __getattr__(self, name: str) -> Any: ...
+
+    def _so_far(self, network: Network, labels: Labels) -> Callable[[Decided], Any]:
+        """Makes an estimator of what is known while learning goes on."""
+
+        def so_far(found: Decided) -> Any:
+            now = self._copy()._publish(NetworkModel(network, found.weights, labels.classes))
+            now.log_joint_, now.status_ = found.log_joint, Status.RUNNING.value
+            return now
+
+        return so_far
 
     def placements(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
         """Which features are where in X: rows of image, layer (from 1), feature, row, column.

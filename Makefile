@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 NAME ?= table1
 ARGS ?=
 
-.PHONY: demo docs test test-long lint bench paper clean
+.PHONY: demo docs test test-browser test-long lint bench paper clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -13,7 +13,7 @@ $(VENV)/installed: pyproject.toml
 	touch $@
 
 demo: $(VENV)/installed
-	$(BIN)/hcnet demo --output demo-output
+	$(BIN)/hcnet demo --output demo-output --force
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest $(ARGS)
@@ -21,6 +21,10 @@ test: $(VENV)/installed
 test-long: $(VENV)/installed
 	$(BIN)/python -m pytest -m long $(ARGS)
 	HCNET_EXAMPLES=20 $(BIN)/python -m pytest tests/properties --timeout 3600 $(ARGS)
+
+# Needs Chromium beside Python: Debian's package chromium.
+test-browser: $(VENV)/installed
+	$(BIN)/python -m pytest tests/browser $(ARGS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -10,21 +10,26 @@ ROOT = Path(__file__).parents[1] / "src" / "hcnet"
 # A module may import from its own layer and from those above it in this list: from the maths to
 # what a person holds.  A package stands for all its modules that are not listed by themselves.
 LAYERS = (
-    ("factors", "grey", "images", "layers"),  # formulas, and what data and layers are
+    # Formulas, and what data and layers are.
+    ("factors", "grey", "images", "layers", "version", "whole_files"),
+    ("image_files",),
     ("datasets", "engine.schedules", "engine.driver", "engine.planes"),
     ("engine.compilation", "engine.cpu_compilation", "engine.threads"),
     ("messages", "pool_messages", "memory", "objective", "archive"),
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
-    ("engine.placements", "model", "progress"),
+    ("engine.placements", "model", "progress", "environment"),
     ("refine",),
     ("learning",),
     ("factorization", "hierarchy", "inference"),
     ("online", "export"),
     ("validation",),
+    ("plotting",),
+    ("reporting",),
     ("estimators", "preprocessing"),
     ("hcnet",),  # the public names
-    ("metrics", "plotting"),
+    ("metrics",),
     ("demo",),
+    ("commands",),
     ("cli", "__main__"),
 )
 

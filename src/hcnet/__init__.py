@@ -5,13 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from hcnet import version
+
 if TYPE_CHECKING:
     from hcnet.estimators.boolean_matrix import BooleanMatrixFactorization
     from hcnet.estimators.feature_learner import FeatureLearner
     from hcnet.estimators.hcn import HCN
     from hcnet.hierarchy.specification import Layer
 
-__version__ = "0.1.0"
+__version__ = version.VERSION
 __all__ = ["HCN", "BooleanMatrixFactorization", "FeatureLearner", "Layer", "__version__"]
 
 # Loaded on first use: Numba takes a second to import, and `hcnet --version` needs none of it.

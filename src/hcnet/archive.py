@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import zipfile
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -16,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.images import BoolArray
+from hcnet.whole_files import write_whole
 
 # What reading a file that is none of ours, or was cut off, can raise.
 _DAMAGE = (
@@ -59,30 +58,7 @@ def write(path: str | os.PathLike[str], contents: Contents, overwrite: bool) -> 
                 with archive.open(f"{key}.npy", "w") as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
 
-    return write_whole(path, overwrite, fill)
-
-
-def write_whole(
-    path: str | os.PathLike[str], overwrite: bool, fill: Callable[[IO[bytes]], object]
-) -> Path:
-    """Write a file that appears whole or not at all; `fill` writes what is in it."""
-    path = Path(path)
-    if path.exists() and not overwrite:
-        raise FileExistsError(
-            f"{path} exists already; choose another name, or pass overwrite=True to replace it."
-        )
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
-    # A name of its own in the same folder: nothing of the user's is in the way of it.  A file of
-    # `tempfile` would stay readable for its owner only.
-    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with part.open("xb") as target:
-            fill(target)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    return path
+    return write_whole(Path(path), fill, overwrite)
 
 
 class Source(Protocol):

@@ -1,69 +1,111 @@
-"""The command line: read the arguments, call, report errors in one sentence."""
+"""The command line: find the command, run it, say errors in one sentence."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+import warnings
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 from hcnet import __version__
+from hcnet.commands import (
+    classify,
+    completion,
+    demo,
+    encode,
+    info,
+    learn,
+    report,
+    restore,
+    sample,
+    show,
+)
+from hcnet.commands.command import INTERRUPTED, READER_GONE, WRONG_ARGUMENTS, Command, add_shared
+from hcnet.commands.failures import exit_code, sentence
+from hcnet.commands.settings import SettingsError, with_settings
 
-# What a shell reports for a program that Ctrl-C has ended.
-INTERRUPTED = 130
+COMMANDS: tuple[Command, ...] = (
+    *learn.COMMANDS,
+    *show.COMMANDS,
+    *restore.COMMANDS,
+    *classify.COMMANDS,
+    *encode.COMMANDS,
+    *sample.COMMANDS,
+    *report.COMMANDS,
+    *demo.COMMANDS,
+    *info.COMMANDS,
+    *completion.COMMANDS,
+)
+# With this in the environment an error also shows where in the code it happened.
+TRACEBACK = "HCNET_TRACEBACK"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the number is the exit code."""
-    options = _parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show × must not end a run
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    parser, commands = make_parser()
+    if words and words[0] in commands:
+        try:
+            words[1:] = with_settings(commands[words[0]], words[1:])
+        except SettingsError as error:
+            print(f"hcnet: error: {error}", file=sys.stderr)
+            return WRONG_ARGUMENTS
+    options = parser.parse_args(words)
+    options.parsers = commands
+    return _run(options)
+
+
+def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and that of every command."""
+    parser = argparse.ArgumentParser(
+        prog="hcnet",
+        description="Finds the parts that binary images are made of, and uses them.",
+        epilog="hcnet COMMAND --help explains a command, with an example.  Exit codes: 0 done, 1 "
+        "failed, 2 wrong arguments or settings, 3 a file is in the way (--force), 130 interrupted.",
+    )
+    parser.add_argument("--version", action="version", version=f"hcnet {__version__}")
+    places = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    parsers = {}
+    for command in COMMANDS:
+        one = places.add_parser(
+            command.name,
+            help=command.summary,
+            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+            epilog=f"Example:\n  {command.example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_arguments(one)
+        add_shared(one)
+        one.set_defaults(run=command.run)
+        parsers[command.name] = one
+    return parser, parsers
+
+
+def _run(options: argparse.Namespace) -> int:
+    warnings.showwarning = _show_warning
     try:
-        return _demo(options.output, options.seed)
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         return INTERRUPTED
-    except OSError as error:
-        print(f"hcnet: error: {_sentence(error)}", file=sys.stderr)
-        return 1
+    except BrokenPipeError:
+        # Nobody reads any more; what is still in the buffer must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_GONE
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        print(f"hcnet: error: {sentence(error)}", file=sys.stderr)
+        return exit_code(error)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="hcnet", description="Finds the parts that binary images are made of."
-    )
-    parser.add_argument("--version", action="version", version=f"hcnet {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    text = "learn the letters of a noisy picture, and draw what was found"
-    demo = commands.add_parser("demo", help=text, description=f"{text.capitalize()}.")
-    demo.add_argument(
-        "--output", type=Path, required=True, metavar="DIR", help="folder for pictures and model"
-    )
-    demo.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="another picture (default: 0)"
-    )
-    return parser
-
-
-def _demo(folder: Path, seed: int) -> int:
-    # Only here: compiling and drawing libraries would slow down --help and --version.
-    from hcnet.demo import run_demo
-
-    print(run_demo(folder, seed))
-    return 0
-
-
-def _seed(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text!r}")
-    return value
-
-
-def _sentence(error: OSError) -> str:
-    """What went wrong, with which file, and what to do."""
-    if error.filename is None:
-        return str(error)
-    reason = (error.strerror or "unknown error").lower()
-    return f"cannot write to {error.filename} ({reason}); choose another folder with --output."
+def _show_warning(message: Warning | str, *details: Any, **more: Any) -> None:
+    print(f"hcnet: note: {' '.join(str(message).split())}", file=sys.stderr)

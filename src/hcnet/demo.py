@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,20 +15,38 @@ from hcnet import plotting
 from hcnet.datasets import PartsData, letters
 from hcnet.engine.driver import Status
 from hcnet.estimators.feature_learner import FeatureLearner
+from hcnet.image_files.writing import write_images
 from hcnet.images import BoolArray
 from hcnet.metrics import matched_iou, true_compression
+from hcnet.whole_files import refuse_existing
 
 NOISE = 0.03
 # A little larger than the largest letter (9×11), whose size one would not know.
 FEATURE_SIZE = (12, 12)
 
 
-def run_demo(folder: Path, seed: int) -> str:
-    """Learn, write the pictures and the model into `folder`, and return a table of results."""
+PICTURES = ("image.png", "parts.png", "placements.png", "reconstruction.png", "overview.png")
+MODEL = "letters.hcn"
+PAGE = "page.png"  # the image as it is, for the commands that read image files
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """What was found: as a table for people, and as numbers."""
+
+    text: str
+    result: dict[str, Any]
+
+
+def run_demo(folder: Path, seed: int, verbose: bool, overwrite: bool = False) -> Demonstration:
+    """Learn, and write the pictures and the model into `folder`."""
     _prepare(folder)
+    if not overwrite:
+        for name in (*PICTURES, PAGE, MODEL):
+            refuse_existing(folder / name)
     data = letters(noise=NOISE, random_state=seed)
     began = time.perf_counter()
-    learner = FeatureLearner(feature_size=FEATURE_SIZE, random_state=seed, verbose=True)
+    learner = FeatureLearner(feature_size=FEATURE_SIZE, random_state=seed, verbose=verbose)
     learner.fit(data.images)
     seconds = time.perf_counter() - began
     if learner.status_ == Status.INTERRUPTED.value:
@@ -38,7 +58,9 @@ def run_demo(folder: Path, seed: int) -> str:
         *_results(data, learner, reconstruction),
         ("Time", f"{seconds:.1f} s", "to learn; the first run also compiles"),
     ]
-    return f"\n{_table(rows)}\n\nWritten to {folder}: {', '.join(written)}"
+    result: dict[str, Any] = {name: value for name, value, _ in rows}
+    result |= {"folder": str(folder), "files": written}
+    return Demonstration(f"{_table(rows)}\n\nWritten to {folder}: {', '.join(written)}", result)
 
 
 def _prepare(folder: Path) -> None:
@@ -89,14 +111,15 @@ def _write(
     image, clean = data.images[0], reconstruction[0]
     parts, placed = learner.features_, learner.placements_
     counts = np.bincount(placed[:, 1], minlength=len(parts))
-    pictures = {
-        "image.png": plotting.show_image(image),
-        "parts.png": plotting.show_features(parts, counts),
-        "placements.png": plotting.show_placements(image, placed, parts),
-        "reconstruction.png": plotting.show_image(clean),
-        "overview.png": plotting.show_comparison(image, placed, parts, clean),
-    }
-    for name, picture in pictures.items():
+    pictures = (
+        plotting.show_image(image),
+        plotting.show_features(parts, counts),
+        plotting.show_placements(image, placed, parts),
+        plotting.show_image(clean),
+        plotting.show_comparison(image, placed, parts, clean),
+    )
+    for name, picture in zip(PICTURES, pictures, strict=True):
         picture.save(folder / name)
-    learner.save(folder / "letters.hcn", overwrite=True)
-    return [*pictures, "letters.hcn"]
+    write_images(folder / PAGE, [image], dark=True, overwrite=True)
+    learner.save(folder / MODEL, overwrite=True)
+    return [*PICTURES, PAGE, MODEL]

@@ -1,12 +1,39 @@
-"""Progress with an estimate, on the terminal."""
+"""Watching a run: a bar on the terminal, and callbacks that people write."""
 
 from __future__ import annotations
 
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tqdm.auto import tqdm
 
-from hcnet.engine.driver import Measurement
+from hcnet.engine.driver import Measurement, Record
+
+# Steps of a run whose records a callback can look back at.
+HISTORY = 10_000
+
+# The state of a process, worked out only if somebody asks for it.
+State = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a callback is told after each step of learning."""
+
+    stage: str  # what is being done, for people
+    iteration: int  # from 1, within the stage
+    total: int | None  # steps that the stage will probably have
+    seconds: float  # since learning began
+    log_joint: float
+    note: str
+    history: Sequence[Record]  # of all stages so far
+    model: Callable[[], Any]  # makes an estimator of what is known by now; it can be used and saved
+
+
+Callback = Callable[[Step], object]
 
 
 class Progress(Protocol):
@@ -16,7 +43,7 @@ class Progress(Protocol):
         """Start a stage of `total` expected steps."""
         ...
 
-    def step(self, measurement: Measurement, total: int | None = None) -> None:
+    def step(self, measurement: Measurement, state: State, total: int | None = None) -> None:
         """One step is done; `total` corrects the expected number."""
         ...
 
@@ -31,7 +58,7 @@ class Silence:
     def stage(self, name: str, total: int | None) -> None:
         """Ignore."""
 
-    def step(self, measurement: Measurement, total: int | None = None) -> None:
+    def step(self, measurement: Measurement, state: State, total: int | None = None) -> None:
         """Ignore."""
 
     def close(self) -> None:
@@ -49,7 +76,7 @@ class Bar:
         self.close()
         self._bar = tqdm(total=total, desc=name, unit="step", dynamic_ncols=True, leave=True)
 
-    def step(self, measurement: Measurement, total: int | None = None) -> None:
+    def step(self, measurement: Measurement, state: State, total: int | None = None) -> None:
         """Advance the bar."""
         if self._bar is None:
             return
@@ -64,3 +91,70 @@ class Bar:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+class Told:
+    """Tells a callback about every step, as a `Step`."""
+
+    def __init__(self, callback: Callback, model: Callable[[Any], Any]) -> None:
+        self._callback, self._model = callback, model
+        self._history: deque[Record] = deque(maxlen=HISTORY)
+        self._stage, self._iteration = "", 0
+        self._total: int | None = None
+        self._began = time.perf_counter()
+
+    def stage(self, name: str, total: int | None) -> None:
+        """Count from 1 again."""
+        self._stage, self._iteration, self._total = name, 0, total
+
+    def step(self, measurement: Measurement, state: State, total: int | None = None) -> None:
+        """Call the callback."""
+        self._iteration += 1
+        seconds = time.perf_counter() - self._began
+        m, n = measurement, self._history[-1].iteration + 1 if self._history else 1
+        if total is not None:
+            self._total = max(total, self._iteration)
+        self._history.append(Record(n, seconds, m.log_joint, m.changed_weights, m.belief_change))
+        self._callback(
+            Step(
+                self._stage,
+                self._iteration,
+                self._total,
+                seconds,
+                m.log_joint,
+                m.note,
+                list(self._history),
+                lambda: self._model(state()),
+            )
+        )
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Several:
+    """Tells several about every step."""
+
+    def __init__(self, *watching: Progress) -> None:
+        self._watching = watching
+
+    def stage(self, name: str, total: int | None) -> None:
+        """Tell all."""
+        for one in self._watching:
+            one.stage(name, total)
+
+    def step(self, measurement: Measurement, state: State, total: int | None = None) -> None:
+        """Tell all."""
+        for one in self._watching:
+            one.step(measurement, state, total)
+
+    def close(self) -> None:
+        """Tell all."""
+        for one in self._watching:
+            one.close()
+
+
+def watching(verbose: bool, callback: Callback | None, model: Callable[[Any], Any]) -> Progress:
+    """A bar if `verbose`, the callback if there is one; `model` makes an estimator of a state."""
+    bar: Progress = Bar() if verbose else Silence()
+    return bar if callback is None else Several(bar, Told(callback, model))

@@ -19,6 +19,7 @@ StateOut = TypeVar("StateOut", covariant=True)
 class Status(enum.Enum):
     """Why a run stopped; the value is a sentence for people."""
 
+    RUNNING = "Running; this is the best state so far."
     CONVERGED = "Converged: a further sweep would change nothing."
     FINISHED = "Finished: no move improves the solution any more."
     END_OF_STREAM = "Finished: the stream has ended."

@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet import archive, inference
 from hcnet.engine.choice import DEFAULT_ENGINE
+from hcnet.engine.driver import Status
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.exporting import PartsExport
+from hcnet.estimators.parts_reporting import PartsReporting
 from hcnet.estimators.parts_streaming import PartsStreaming
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
@@ -26,9 +28,9 @@ from hcnet.learning.learn import Learned, learn
 from hcnet.learning.options import LearningOptions
 from hcnet.learning.passing import PassingOptions
 from hcnet.model import FORMAT, VERSION, PartsModel
-from hcnet.objective import compression_ratio
+from hcnet.objective import compression_ratio, estimate
 from hcnet.online.parts import FORGETTING, PartsStream
-from hcnet.progress import Bar, Silence
+from hcnet.progress import Callback, watching
 from hcnet.solutions.explanation import Explanation
 from hcnet.validation.images import ImageInput, check_codes, check_images
 from hcnet.validation.parameters import (
@@ -47,7 +49,7 @@ from hcnet.validation.parameters import (
 )
 
 
-class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimator):
+class FeatureLearner(PartsStreaming, PartsReporting, PartsExport, TransformerMixin, BaseEstimator):
     """Finds the parts that binary images are made of, and where they are.
 
     An image is explained as binary features placed at some positions, ORed where they
@@ -101,6 +103,9 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         The same seed gives the same result, with any number of threads.
     verbose : bool, default=False
         Show a progress bar.
+    callback : callable or None, default=None
+        Called with a `hcnet.progress.Step` after every step of learning: what was measured, and a
+        way to get the model as it is by then.
 
     Attributes
     ----------
@@ -150,6 +155,7 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         forgetting: float = FORGETTING,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
+        callback: Callback | None = None,
     ) -> None:
         self.n_features = n_features
         self.feature_size = feature_size
@@ -171,6 +177,7 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         self.forgetting = forgetting
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> Self:
         """Learn the parts of X; `mask` is True (or X is NaN) where a pixel is missing.
@@ -183,9 +190,14 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         size = check_feature_size(self.feature_size, images.size, self.border)
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
         layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
-        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
-        rng = check_random_state(self.random_state)
-        learned = learn(images, layer, check_priors(self), self._options(), rng, progress)
+        rng, priors = check_random_state(self.random_state), check_priors(self)
+
+        def so_far(found: Explanation) -> FeatureLearner:
+            now = Learned(found, estimate(found.counts, priors), Status.RUNNING, 0, 0.0, 0)
+            return self._copy()._store(now, layer, images)
+
+        progress = watching(check_flag("verbose", self.verbose), self.callback, so_far)
+        learned = learn(images, layer, priors, self._options(), rng, progress)
         self._store(learned, layer, images)
         if images.pixels[images.observed].any():
             self._warn_if_empty()
@@ -233,6 +245,35 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
             )
         placed = inference.placements_from_codes(table, layer)
         return inference.reconstruct(self._model, placed, images)
+
+    def render(
+        self,
+        placements: ArrayLike,
+        n_images: int | None = None,
+        image_size: tuple[int, int] | None = None,
+    ) -> BoolArray:
+        """Images (n, channels, height, width) from rows as `placements` returns them.
+
+        `n_images` is at least one more than the last image that has a placement (the default).
+        """
+        check_is_fitted(self)
+        size = check_pair("image_size", image_size or self._model.image_size)
+        rows = np.asarray(placements, dtype=np.int64).reshape(-1, 4)
+        n = check_count("n_images", n_images, 1, "None for those that have placements")
+        n = n or int(rows[:, 0].max(initial=0)) + 1
+        blank = np.zeros((n, self.features_.shape[1], *size), bool)
+        images = Images(blank, ~blank)
+        layer = inference.layer_for(self._model, images)
+        inside = rows + np.array([0, 0, *layer.overhang])
+        limits = n, len(self.features_), *layer.placement_size
+        wrong = ((inside < 0) | (inside >= limits)).any(axis=1)
+        if wrong.any():
+            raise ValueError(
+                f"placements must be rows of image, feature, row and column that lie in {n} images "
+                f"of {size[0]}×{size[1]} with {len(self.features_)} features, got "
+                f"{rows[wrong][0].tolist()}; pass n_images or image_size if they are others."
+            )
+        return inference.reconstruct(self._model, inside, images)
 
     def denoise(self, X: ArrayLike, mask: ArrayLike | None = None) -> BoolArray:
         """X as its parts explain it, without the noise; in the shape of X."""
@@ -339,7 +380,7 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
             max_memory=check_max_memory(self.max_memory),
         )
 
-    def _store(self, learned: Learned, layer: FeatureLayer, images: Images) -> None:
+    def _store(self, learned: Learned, layer: FeatureLayer, images: Images) -> Self:
         self._forget()
         found = learned.explanation
         order = np.argsort(-found.usage, kind="stable")
@@ -357,12 +398,14 @@ class FeatureLearner(PartsStreaming, PartsExport, TransformerMixin, BaseEstimato
         self.status_ = learned.status.value
         self.memory_ = learned.memory
         self.moves_ = learned.moves
+        return self
 
-    def _publish(self, model: PartsModel) -> None:
+    def _publish(self, model: PartsModel) -> Self:
         self._model = model
         self.features_ = model.features
         self.p_S_, self.p_W_ = model.priors.p_S, model.priors.p_W
         self.p01_, self.p10_ = model.priors.p01, model.priors.p10
+        return self
 
     def _corners(self, found: Explanation, layer: FeatureLayer) -> NDArray[np.int64]:
         return np.asarray(found.placements - np.array([0, 0, *layer.overhang]))

@@ -19,6 +19,7 @@ from hcnet import archive
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.exporting import NetworkExport
+from hcnet.estimators.network_reporting import NetworkReporting
 from hcnet.estimators.network_streaming import NetworkStreaming
 from hcnet.hierarchy import inference
 from hcnet.hierarchy.bottom_up.learn import learn_bottom_up
@@ -31,7 +32,7 @@ from hcnet.hierarchy.specification import DAMPING, Layer, build_network
 from hcnet.images import BoolArray, Images
 from hcnet.layers import equal_classes
 from hcnet.online.network import FORGETTING, NetworkStream
-from hcnet.progress import Bar, Silence
+from hcnet.progress import Callback, watching
 from hcnet.validation.images import ImageInput, check_images
 from hcnet.validation.network import (
     Labels,
@@ -61,7 +62,14 @@ from hcnet.validation.parameters import (
 )
 
 
-class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, BaseEstimator):
+class HCN(
+    NetworkStreaming,
+    NetworkReporting,
+    NetworkExport,
+    ClassifierMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
 
     Every image shows one template; a template is made of features of the layer below, these of
@@ -128,6 +136,9 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
         The same seed gives the same result, with any number of threads.
     verbose : bool, default=False
         Show a progress bar.
+    callback : callable or None, default=None
+        Called with a `hcnet.progress.Step` after every step of learning: what was measured, and a
+        way to get the model as it is by then.
 
     Attributes
     ----------
@@ -173,6 +184,7 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
         forgetting: float = FORGETTING,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
+        callback: Callback | None = None,
     ) -> None:
         self.layers = layers
         self.n_classes = n_classes
@@ -195,6 +207,7 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
         self.forgetting = forgetting
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None) -> Self:
         """Learn the weights of all layers.
@@ -209,7 +222,8 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
             return self._fit_minibatches(images, labels)
         rng = check_random_state(self.random_state)
         network, options = self._build(images, labels, rng)
-        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
+        verbose = check_flag("verbose", self.verbose)
+        progress = watching(verbose, self.callback, self._so_far(network, labels))
         allowed = agreeing(network, labels.codes)
         learned = learn(network, images, allowed, options, rng, progress)
         self._store(learned, labels, images)
@@ -386,9 +400,7 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
                     f"got {size[0]}×{size[1]}."
                 )
             network = network.for_images_of(size)
-        other = type(self)(**self.get_params(deep=False))
-        other._publish(NetworkModel(network, old.weights, names))
-        return other
+        return self._copy()._publish(NetworkModel(network, old.weights, names))
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the learned network to a file (no pickle); `load` reads it.
@@ -502,11 +514,12 @@ class HCN(NetworkStreaming, NetworkExport, ClassifierMixin, TransformerMixin, Ba
         self.status_ = learned.status.value
         self.memory_ = learned.memory
 
-    def _publish(self, model: NetworkModel) -> None:
+    def _publish(self, model: NetworkModel) -> Self:
         self._model = model
         self.weights_ = model.weights
         self.classes_ = model.classes
         self.template_classes_ = model.classes[list(model.network.classes.categories)]
+        return self
 
     def _check(self, X: ArrayLike, mask: ArrayLike | None) -> ImageInput:
         check_is_fitted(self)

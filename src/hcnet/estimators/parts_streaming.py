@@ -16,13 +16,11 @@ from hcnet.images import Images
 from hcnet.online.generators import saveable
 from hcnet.online.minibatches import join, regroup, shuffled, split
 from hcnet.online.parts import BATCH_SIZE, PartsStream, parts_shape
-from hcnet.progress import Bar, Silence
 from hcnet.validation.images import check_images
 from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
     check_feature_size,
-    check_flag,
     check_needed,
     check_positive,
     check_priors,
@@ -84,7 +82,7 @@ class PartsStreaming(Streaming):
                 "refine needs the images of a stream, and there was none: learn with partial_fit "
                 "or fit_stream first; fit refines by itself."
             )
-        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
+        progress = self._watching()
         try:
             seconds = check_positive("max_seconds", self.max_seconds)
             refined = self._stream.refined(seconds, progress)

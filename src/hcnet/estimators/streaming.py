@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from hcnet.engine.driver import Record, Status, interruptible
 from hcnet.online.process import feed, later
-from hcnet.progress import Bar, Progress, Silence
+from hcnet.progress import Progress, watching
 from hcnet.validation.parameters import check_count, check_flag, check_max_memory, check_positive
 
 
@@ -33,6 +33,15 @@ class Streaming:
         for name in self._training:
             self.__dict__.pop(name, None)
 
+    def _copy(self) -> Self:
+        """The same parameters, and nothing learned."""
+        return type(self)(**self.get_params(deep=False))
+
+    def _watching(self) -> Progress:
+        """Who watches a stream, or what is done at the end of it."""
+        verbose = check_flag("verbose", self.verbose)
+        return watching(verbose, self.callback, lambda model: self._copy()._publish(model))
+
     def _minibatch_size(self) -> int:
         default = self._default_batch_size
         return check_count("batch_size", self.batch_size, 1, f"None for {default}") or default
@@ -52,7 +61,7 @@ class Streaming:
         fresh, steps = stream is not self._stream, stream.n_batches
         seconds = check_positive("max_seconds", self.max_seconds)
         began = time.perf_counter()
-        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
+        progress = self._watching()
         records: list[Record] = []
         status, model = Status.BROKEN_OFF, None
         try:

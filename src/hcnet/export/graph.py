@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet import archive
+from hcnet.whole_files import write_whole
 
 # The oldest set of operators that has all we need: old runtimes read it, too.
 OPSET = 17
@@ -96,4 +96,4 @@ class Graph:
     def save(self, path: str | os.PathLike[str], overwrite: bool) -> Path:
         """Write the model to a file that appears whole or not at all."""
         data: bytes = self.model().SerializeToString()
-        return archive.write_whole(path, overwrite, lambda file: file.write(data))
+        return write_whole(Path(path), lambda file: file.write(data), overwrite)

@@ -173,7 +173,7 @@ class Factorizer:
         outcome = run(
             process,
             Limits(max_iter=total, max_seconds=left),
-            lambda iteration, measurement, seconds: self._progress.step(measurement),
+            lambda iteration, measurement, seconds: self._progress.step(measurement, process.state),
         )
         self._history += outcome.history
         if outcome.status.cut_short:

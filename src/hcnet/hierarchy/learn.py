@@ -231,7 +231,7 @@ class _Race:
         return run(
             process,
             Limits(max_iter=passes, max_seconds=left),
-            lambda k, measurement, seconds: self.progress.step(measurement),
+            lambda k, measurement, seconds: self.progress.step(measurement, process.state),
         )
 
 

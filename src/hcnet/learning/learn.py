@@ -33,7 +33,7 @@ from hcnet.learning.options import (
 from hcnet.learning.passing import MessagePassing, memory_needed
 from hcnet.memory import check_memory
 from hcnet.objective import Priors, estimate
-from hcnet.progress import Progress, Silence
+from hcnet.progress import Progress, Silence, State
 from hcnet.refine.search import MoveStatistics, Search
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import NOWHERE, Explanation
@@ -175,11 +175,11 @@ class _Learner:
         )
         self.progress.stage("Message passing", sweeps)
         limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
-        return run(process, limits, _reporter(self.progress, lambda: None))
+        return run(process, limits, _reporter(self.progress, process.state, lambda: None))
 
     def _refine(self, search: Search) -> Outcome[Explanation]:
         self.progress.stage("Refining", search.expected_steps)
-        report = _reporter(self.progress, lambda: search.expected_steps)
+        report = _reporter(self.progress, search.state, lambda: search.expected_steps)
         return run(search, Limits(max_seconds=self._left()), report)
 
     def _left(self) -> float | None:
@@ -189,8 +189,8 @@ class _Learner:
         return max(self.deadline - time.perf_counter(), 1e-3)
 
 
-def _reporter(progress: Progress, expected: Callable[[], int | None]) -> Report:
+def _reporter(progress: Progress, state: State, expected: Callable[[], int | None]) -> Report:
     def report(iteration: int, measurement: Measurement, seconds: float) -> None:
-        progress.step(measurement, expected())
+        progress.step(measurement, state, expected())
 
     return report

@@ -30,7 +30,7 @@ from hcnet.online.minibatches import join, split
 from hcnet.progress import Progress
 from hcnet.refine.search import Search
 from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import NOWHERE
+from hcnet.solutions.explanation import NOWHERE, Explanation
 from hcnet.solutions.improver import LEAST_NOISE, Improver
 
 # Images of a minibatch, and λ: the paper's.
@@ -179,10 +179,14 @@ class PartsStream:
         run(
             search,
             Limits(max_seconds=max_seconds),
-            lambda k, measurement, seconds: progress.step(measurement, search.expected_steps),
+            lambda k, measurement, seconds: progress.step(
+                measurement, lambda: self._refined(search.now), search.expected_steps
+            ),
         )
-        found = search.now
-        W = np.zeros((0, *now.features.shape[1:]), bool)
+        return self._refined(search.now)
+
+    def _refined(self, found: Explanation) -> PartsModel:
+        W = np.zeros((0, self.shape.n_channels, *self.shape.feature_size), bool)
         if found.features:
             W = found.weights()[np.argsort(-found.usage, kind="stable")]
         priors = estimate(found.counts, self.open_priors)

@@ -25,6 +25,10 @@ class Stream(Protocol[BatchIn]):
         """Learn from a minibatch."""
         ...
 
+    def model(self) -> object:
+        """What is known by now."""
+        ...
+
     def memory(self, batch: BatchIn) -> int:
         """Bytes that a minibatch takes at its peak."""
         ...
@@ -79,7 +83,9 @@ def feed(
     progress.stage("Minibatches", total)
     # Beliefs that hardly move are no reason to leave the rest of a stream unread.
     limits = Limits(max_seconds=max_seconds, tolerance=0.0, history=HISTORY)
-    outcome = run(process, limits, lambda k, measurement, seconds: progress.step(measurement))
+    outcome = run(
+        process, limits, lambda k, measurement, seconds: progress.step(measurement, stream.model)
+    )
     if outcome.status is Status.FINISHED:
         return replace(outcome, status=Status.END_OF_STREAM)
     return outcome

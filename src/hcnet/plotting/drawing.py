@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -11,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from hcnet.images import BoolArray
+from hcnet.whole_files import write_whole
 
 Colour: TypeAlias = tuple[int, int, int]
 Picture: TypeAlias = NDArray[np.uint8]
@@ -36,6 +40,9 @@ PAPER = 255
 FRAME = 176
 PALE = 206  # ink below the placements that are drawn over it
 MISSING: Colour = (255, 236, 179)
+# Errors, vermilion and blue of Okabe and Ito, which also differ in brightness.
+MISSED: Colour = (213, 94, 0)  # ink that a reconstruction leaves out
+ADDED: Colour = (0, 114, 178)  # ink that it adds
 
 IMAGE_SIDE = 600  # screen pixels of the longer side of an image, about
 PANEL_SIDE = 420  # of each of several panels in a row
@@ -43,6 +50,16 @@ PART_SIDE = 66  # and of a part on a contact sheet
 GAP = 8
 TEXT = 14
 LINE = TEXT + 8  # a caption with the space above and below it
+
+
+def save_picture(
+    picture: Image.Image, path: str | os.PathLike[str], overwrite: bool = False
+) -> Path:
+    """Write a picture as PNG, whole or not at all, and not over another file unless told."""
+    path = Path(path)
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"{path} does not end in .png, and pictures are written as PNG.")
+    return write_whole(path, partial(picture.save, format="PNG", optimize=True), overwrite)
 
 
 def paint(planes: BoolArray, missing: BoolArray | None, ink: Colour | None = None) -> Picture:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from hcnet.images import BoolArray
@@ -21,6 +21,7 @@ from hcnet.plotting.arguments import (
 from hcnet.plotting.drawing import (
     BLACK,
     GAP,
+    PANEL_SIDE,
     PAPER,
     PART_SIDE,
     blank,
@@ -29,6 +30,8 @@ from hcnet.plotting.drawing import (
     tile_grid,
 )
 from hcnet.plotting.parts import show_image
+
+ROW = 10  # features of a layer beside each other
 
 
 def show_templates(
@@ -46,13 +49,60 @@ def show_templates(
     """
     levels, windows = templates_of(weights, pools)
     lines, columns = captions_of(captions, len(levels[-1])), columns_of(columns)
-    sheets = []
+    colours = [(PAPER,) * 3, *(colour_of(f) for f in range(len(levels[0]))), BLACK]
+    palette = np.array(colours, np.uint8)
+    sheets = [palette[numbers] for numbers in drawn_features(levels, windows)]
+    scale = enlargement(scale, max(sheets[0].shape[:2]), 2 * PART_SIDE)
+    return tile_grid([framed(sheet, scale) for sheet in sheets], columns, lines)
+
+
+def drawn_features(
+    weights: Sequence[ArrayLike], pools: Sequence[tuple[int, int]]
+) -> list[NDArray[np.int64]]:
+    """Every feature of the last layer down to the pixels: who of the first layer is where.
+
+    0 is nobody, f + 1 feature f, and one more than there are features stands for several.
+    """
+    levels, windows = templates_of(weights, pools)
+    drawn = []
     for j in range(len(levels[-1])):
         top = np.zeros((1, len(levels[-1]), 1, 1), bool)
         top[0, j] = True
-        sheets.append(_coloured(_first_layer(top, levels, windows), levels[0]))
-    scale = enlargement(scale, max(sheets[0].shape[:2]), 2 * PART_SIDE)
-    return tile_grid([framed(sheet, scale) for sheet in sheets], columns, lines)
+        drawn.append(_numbers(_first_layer(top, levels, windows), levels[0]))
+    return drawn
+
+
+def show_hierarchy(
+    weights: Sequence[ArrayLike],
+    pools: Sequence[tuple[int, int]],
+    captions: Sequence[str] | None = None,
+    scale: int | None = None,
+) -> Image.Image:
+    """A row per layer, the templates first, every feature drawn down to the pixels.
+
+    Below each feature stands what it is made of: the numbers of the features of the next row.
+    `captions` are names of the templates.
+    """
+    rows, titles = [], []
+    if scale is None:
+        widest = max(max(one.shape) for one in drawn_features(weights, pools))
+        scale = max(1, 2 * PART_SIDE // widest)
+    for k in reversed(range(len(weights))):
+        W = np.asarray(weights[k], dtype=bool)
+        names = [f"{f}" for f in range(len(W))]
+        if k == len(weights) - 1 and captions is not None:
+            names = list(captions)
+        if k > 0:
+            made = [np.flatnonzero(one.any(axis=(1, 2))) for one in W]
+            names = [
+                f"{name} = {'+'.join(map(str, parts)) or 'nothing'}"
+                for name, parts in zip(names, made, strict=True)
+            ]
+        columns = min(len(W), ROW)
+        rows.append(show_templates(weights[: k + 1], pools[: k + 1], names, columns, scale))
+        last = k == len(weights) - 1 and k > 0
+        titles.append(f"layer {k + 1}: {len(W)} {'templates' if last else 'features'}")
+    return tile_grid(rows, columns=1, captions=titles, margin=GAP, gap=2 * GAP)
 
 
 def show_completion(
@@ -67,7 +117,8 @@ def show_completion(
     if not seen:
         raise ValueError("images must hold at least one image, and there is none; pass some.")
     hidden = _like(mask, "mask", images, seen)
-    scale = enlargement(scale, max(seen[0].shape[1:]), 2 * PART_SIDE)
+    room = max(2 * PART_SIDE, PANEL_SIDE // len(seen))
+    scale = enlargement(scale, max(seen[0].shape[1:]), room)
     rows = [[show_image(x, m, scale) for x, m in zip(seen, hidden, strict=True)]]
     for name, more in (("filled", filled), ("truth", truth)):
         if name == "filled" or more is not None:
@@ -118,15 +169,14 @@ def _first_layer(
     return S
 
 
-def _coloured(S: BoolArray, W: BoolArray) -> np.ndarray:
-    """Placed features of the first layer as colours (height, width, 3)."""
+def _numbers(S: BoolArray, W: BoolArray) -> NDArray[np.int64]:
+    """Which feature of the first layer is at each pixel, as `drawn_features` counts them."""
     h, w = W.shape[2:]
     size = S.shape[2] + h - 1, S.shape[3] + w - 1
-    canvas = np.full((*size, 3), PAPER, np.uint8)
-    covered = np.zeros(size, int)
+    canvas, covered = np.zeros(size, np.int64), np.zeros(size, np.int64)
     for _, f, i, j in np.argwhere(S):
         on = planes_of(W[f]).any(axis=0)
-        canvas[i : i + h, j : j + w][on] = colour_of(int(f))
+        canvas[i : i + h, j : j + w][on] = f + 1
         covered[i : i + h, j : j + w] += on
-    canvas[covered > 1] = BLACK
+    canvas[covered > 1] = len(W) + 1
     return canvas

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from hcnet.engine.driver import Limits, Outcome, Record, Status, interruptible, run
+from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.hierarchy.bottom_up.parts import MOST_PARTS, Found, PartLearning
 from hcnet.hierarchy.bottom_up.templates import as_templates, choose, similarities, with_windows
-from hcnet.hierarchy.learn import LearnedNetwork, NetworkOptions, joint
+from hcnet.hierarchy.learn import Decided, LearnedNetwork, NetworkOptions, joint
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Images
 from hcnet.memory import check_memory
@@ -54,7 +56,10 @@ def learn_bottom_up(
         with interruptible():
             for k, level in enumerate(network.levels[:-1]):
                 progress.stage(f"Layer {k + 1} of {len(network.levels)}", _rounds(options))
-                outcomes.append(_learn_parts(level, maps, options, rng, progress, began))
+                process = PartLearning(level, maps, rng)
+                so_far = partial(_so_far, network, list(parts), process)
+                watched = partial(progress.step, state=so_far)
+                outcomes.append(_learn_parts(process, options, watched, began))
                 W, found = outcomes[-1].best
                 parts.append(W)
                 maps = _placed(level, found)
@@ -95,21 +100,27 @@ def check_learning_memory(network: Network, n_images: int, options: NetworkOptio
     return check_memory("Learning", needed, options.max_memory, remedy)
 
 
+def _so_far(network: Network, below: list[BoolArray], process: PartLearning) -> Decided:
+    """The levels that are learned by now; those above have no weights yet."""
+    weights = [*below, process.state()[0]]
+    above = network.levels[len(weights) :]
+    weights += [np.zeros(level.weight_shape, bool) for level in above]
+    return Decided(weights, process.measure().log_joint)
+
+
 def _learn_parts(
-    level: Level,
-    maps: Images,
+    process: PartLearning,
     options: NetworkOptions,
-    rng: np.random.Generator,
-    progress: Progress,
+    watched: Callable[[Measurement], None],
     began: float,
 ) -> Outcome[Parts]:
     left = None
     if options.max_seconds is not None:  # a run always makes one step
         left = max(began + options.max_seconds - time.perf_counter(), 1e-3)
     return run(
-        PartLearning(level, maps, rng),
+        process,
         Limits(max_iter=_rounds(options), max_seconds=left),
-        lambda k, measurement, seconds: progress.step(measurement),
+        lambda k, measurement, seconds: watched(measurement),
     )
 
 

@@ -1,0 +1,43 @@
+"""``hcnet info``: versions, engines, processor, memory and graphics cards."""
+
+from __future__ import annotations
+
+import argparse
+
+from hcnet.commands.command import DONE, Command, aligned, say
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    """There are none."""
+
+
+def _run(options: argparse.Namespace) -> int:
+    from hcnet.environment import environment
+
+    found = environment()
+    memory = found["memory"]
+    engines = [
+        f"{name} (default)" if name == found["default_engine"] else name
+        for name in found["engines"]
+    ]
+    rows = [
+        *found["versions"].items(),
+        ("engines", ", ".join(engines)),
+        ("system", found["system"]),
+        ("cores", str(found["cores"])),
+        ("memory", "not known" if memory is None else f"{memory / 2**30:.1f} GiB"),
+        ("gpu", "; ".join(found["gpus"]) or "none"),
+    ]
+    say(options, found, aligned(rows))
+    return DONE
+
+
+COMMANDS = (
+    Command(
+        "info",
+        "versions, engines, processor, memory and graphics cards",
+        "hcnet info --json",
+        _arguments,
+        _run,
+    ),
+)

@@ -1,0 +1,153 @@
+"""``hcnet learn``: parts, or a network, from image files."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hcnet.commands import arguments
+from hcnet.commands.command import DONE, INTERRUPTED, Command, aligned, note, on_a_terminal, say
+from hcnet.commands.learning_options import NETWORK, add_learning_options, parameters
+
+if TYPE_CHECKING:
+    from hcnet.commands.models import Model
+    from hcnet.image_files import ImageSet
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_images(parser)
+    arguments.add_output(parser, "the model file to write, for example letters.hcn")
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="labels of a network: a line per image, a table of file and label, an array, or the "
+        "word folders for the names of the folders that the images are in; -1 is no label",
+    )
+    parser.add_argument(
+        "--mask", type=Path, metavar="FILE", help="image or array; missing pixels are bright or 1"
+    )
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="read one image after the other, once, in memory that does not grow",
+    )
+    parser.add_argument("--report", type=Path, metavar="FILE", help="also write a report (.html)")
+    parser.add_argument(
+        "--live",
+        type=Path,
+        metavar="FILE",
+        help="write the report (.html) while learning goes on, again and again",
+    )
+    add_learning_options(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from hcnet.commands.outputs import check_free
+    from hcnet.engine.driver import Status
+
+    kind, given = parameters(options)
+    _check(options, kind)
+    check_free(options.force, options.output, options.report, options.live)
+    began = time.perf_counter()
+    images = None if options.stream else _read(options)
+    model = _estimator(options, kind, given, images)
+    _fit(options, model, images)
+    model.save(options.output, overwrite=options.force)
+    seconds = time.perf_counter() - began
+    _reports(options, model, images)
+    told = model.summary() | {"seconds": round(seconds, 3), "model": str(options.output)}
+    say(options, told, _text(told))
+    return INTERRUPTED if model.status_ == Status.INTERRUPTED.value else DONE
+
+
+def _check(options: argparse.Namespace, kind: str) -> None:
+    if options.labels is not None and kind != NETWORK:
+        raise ValueError(
+            "Parts have no labels; leave --labels out, or learn a network with --layer."
+        )
+    if options.stream and (options.mask or options.live or options.report):
+        raise ValueError(
+            "A stream is read once and not kept, so that --mask, --report and --live need the "
+            "images without --stream; NaN in .npy files is missing."
+        )
+    if options.stream and options.labels is not None:
+        raise ValueError("A stream of files has no labels; leave out --stream or --labels.")
+
+
+def _read(options: argparse.Namespace) -> ImageSet:
+    from hcnet.commands.inputs import read
+
+    return read(options, options.mask)
+
+
+def _estimator(
+    options: argparse.Namespace, kind: str, given: dict[str, Any], images: ImageSet | None
+) -> Model:
+    from hcnet import HCN, FeatureLearner, Layer
+
+    given = given | {"verbose": on_a_terminal(options)}
+    if options.live is not None and images is not None:
+        from hcnet.reporting.live import LiveReport
+
+        live = LiveReport(options.live, images.X, images.mask, overwrite=options.force)
+        given["callback"] = live
+        note(options, f"watch {options.live} in a browser.")
+    if kind == NETWORK:
+        return HCN([Layer(**layer) for layer in options.layers], **given)
+    return FeatureLearner(**given)
+
+
+def _fit(options: argparse.Namespace, model: Model, images: ImageSet | None) -> None:
+    from hcnet.image_files import read_labels, stream_images
+
+    if images is None:
+        model.fit_stream(
+            stream_images(options.images, threshold=options.threshold, ink=options.ink)
+        )
+        return
+    y = None if options.labels is None else read_labels(options.labels, images.files)
+    model.fit(images.X, y, mask=images.mask)
+
+
+def _reports(options: argparse.Namespace, model: Model, images: ImageSet | None) -> None:
+    if images is None:
+        return
+    for path in {options.report, options.live} - {None}:
+        # The live report is this command's own by now.
+        overwrite = options.force or path == options.live
+        model.report(path, images.X, mask=images.mask, names=images.names, overwrite=overwrite)
+
+
+def _text(told: dict[str, Any]) -> str:
+    rows = []
+    if told["kind"] == NETWORK:
+        features = " → ".join(str(layer["features"]) for layer in told["layers"])
+        rows += [("Layers", features), ("Classes", ", ".join(map(str, told["classes"])))]
+    else:
+        rows += [("Parts", f"{told['parts']}")]
+    if "placements" in told:
+        rows += [("Placements", f"{told['placements']:,}")]
+        rows += [("Compression", f"{told['compression_ratio']:.2%} of the bits without parts")]
+    if "n_images_seen" in told:
+        rows += [("Images", f"{told['n_images_seen']:,} seen")]
+    rows += [
+        ("Time", f"{told['seconds']:.1f} s"),
+        ("Status", told["status"]),
+        ("Model", told["model"]),
+    ]
+    return aligned(rows)
+
+
+COMMANDS = (
+    Command(
+        "learn",
+        "learn the parts of images, or a network of them, and write a model file",
+        "hcnet learn scans/ --feature-size 12x12 --random-state 0 -o letters.hcn\n"
+        "  hcnet learn digits.npz --layer n_features=4,size=21 --layer templates --n-classes 4 "
+        "-o digits.hcn",
+        _arguments,
+        _run,
+    ),
+)

@@ -1,0 +1,51 @@
+"""Models from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hcnet import HCN, FeatureLearner
+
+    Model = FeatureLearner | HCN
+
+
+def load_model(path: Path) -> Model:
+    """The estimator that wrote a file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there; pass a model that hcnet learn wrote.")
+    from hcnet import HCN, FeatureLearner
+
+    try:
+        return FeatureLearner.load(path)
+    except ValueError as error:
+        if "is a file of HCN" not in str(error):
+            raise
+    return HCN.load(path)
+
+
+def load_network(path: Path, command: str) -> HCN:
+    """A network, which some commands need."""
+    model = load_model(path)
+    from hcnet import HCN
+
+    if not isinstance(model, HCN):
+        raise ValueError(
+            f"{command} needs a network, and {path} holds parts without layers; learn one with "
+            f"hcnet learn --layer …"
+        )
+    return model
+
+
+def load_parts(path: Path, command: str) -> FeatureLearner:
+    """Parts, which some commands need."""
+    model = load_model(path)
+    from hcnet import FeatureLearner
+
+    if not isinstance(model, FeatureLearner):
+        raise ValueError(
+            f"{command} needs parts, and {path} holds a network with layers; use hcnet denoise or "
+            f"hcnet sample for its images."
+        )
+    return model

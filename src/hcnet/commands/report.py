@@ -1,0 +1,55 @@
+"""``hcnet report``: everything about a model and some images in one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from hcnet.commands import arguments
+from hcnet.commands.command import DONE, Command, say
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_model(parser)
+    arguments.add_images(parser)
+    parser.add_argument("--labels", metavar="FILE", help="true labels of a network, as in learn")
+    arguments.add_output(parser, "the report to write (.html)")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from hcnet import HCN
+    from hcnet.commands.inputs import read
+    from hcnet.commands.models import load_model
+    from hcnet.commands.outputs import check_free
+    from hcnet.image_files import read_labels
+
+    check_free(options.force, options.output)
+    model = load_model(options.model)
+    images = read(options)
+    more = {}
+    if options.labels is not None:
+        if not isinstance(model, HCN):
+            raise ValueError("Parts have no labels; leave --labels out.")
+        more["y"] = read_labels(options.labels, images.files)
+    path: Path = model.report(
+        options.output,
+        images.X,
+        mask=images.mask,
+        names=images.names,
+        overwrite=options.force,
+        **more,
+    )
+    size = path.stat().st_size
+    say(options, {"report": str(path), "bytes": size}, f"{path}: {size / 1000:,.0f} kB")
+    return DONE
+
+
+COMMANDS = (
+    Command(
+        "report",
+        "write one HTML file with parts, places, errors and settings",
+        "hcnet report letters.hcn page.png -o report.html",
+        _arguments,
+        _run,
+    ),
+)

@@ -1,0 +1,67 @@
+"""What this machine and this installation are: for `hcnet info` and for reports."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from typing import Any
+
+from hcnet.engine.choice import DEFAULT_ENGINE, ENGINE_NAMES
+from hcnet.version import VERSION
+
+# What hcnet itself computes and draws with, in the order in which people ask for it.
+PACKAGES = ("hcnet", "numpy", "scipy", "numba", "scikit-learn", "pillow")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that results may depend on."""
+    return {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
+
+
+def environment() -> dict[str, Any]:
+    """Versions, engines, and the processor, memory and graphics cards that are there."""
+    return {
+        "versions": versions(),
+        "engines": list(ENGINE_NAMES),
+        "default_engine": DEFAULT_ENGINE,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cores": usable_cores(),
+        "memory": total_memory(),
+        "gpus": gpus(),
+    }
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def total_memory() -> int | None:
+    """Bytes of memory of this machine; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def gpus() -> list[str]:
+    """Graphics cards as their driver names them; empty without any."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    question = [tool, "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(question, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []  # the tool is there, and no card that it could ask
+    return [line.strip() for line in answer.stdout.splitlines() if line.strip()]
+
+
+def _version(name: str) -> str:
+    # hcnet may run from a checkout that was never installed.
+    return VERSION if name == "hcnet" else metadata.version(name)

@@ -1,0 +1,166 @@
+"""Files as pages of shades: one (height, width) array per image, nothing decided yet."""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+IMAGE_SUFFIXES = frozenset(
+    {".bmp", ".gif", ".jpg", ".jpeg", ".pbm", ".pgm", ".png", ".tif", ".tiff", ".webp"}
+)
+ARRAY_SUFFIXES = frozenset({".npy", ".npz"})
+# Under which names an archive of arrays may hold its images.
+IMAGE_KEYS = ("X", "images")
+
+_DAMAGE = (UnidentifiedImageError, OSError, EOFError, SyntaxError, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """One image of a file."""
+
+    path: Path
+    number: int  # from 0 within its file
+    shades: NDArray[Any]  # (height, width), or (channels, height, width) of an array
+    white: float | None  # the brightest shade that there can be; None: not known
+
+
+def find_files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The files of a list of files and folders, those of a folder in the order of their names.
+
+    Of folders, and the folders in them, all image files count and others are passed over.
+    """
+    files: list[Path] = []
+    for path in map(Path, paths):
+        if not path.is_dir():
+            files.append(path)
+            continue
+        found = sorted(p for p in path.rglob("*") if is_image(p) and p.is_file())
+        if not found:
+            raise FileNotFoundError(
+                f"{path} holds no image files; known endings are "
+                f"{', '.join(sorted(IMAGE_SUFFIXES))}."
+            )
+        files += found
+    return files
+
+
+def is_image(path: Path) -> bool:
+    """Whether a file is an image by its ending."""
+    return path.suffix.lower() in IMAGE_SUFFIXES
+
+
+def pages(path: Path) -> Iterator[Page]:
+    """The images of a file, each decoded when its turn comes.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is damaged, of no known kind, or says that it is enormous.
+
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there; pass an image file or a folder of them.")
+    if path.suffix.lower() in ARRAY_SUFFIXES:
+        yield from _array_pages(path)
+        return
+    try:
+        with _opened(path) as file:
+            for number in range(getattr(file, "n_frames", 1)):
+                file.seek(number)
+                _check_size(path, *file.size)
+                shades, white = _shades(path, file)
+                yield Page(path, number, shades, white)
+    except _DAMAGE as error:
+        raise ValueError(
+            f"{path} cannot be read as an image ({error}); repair it, or leave it out."
+        ) from error
+
+
+def _opened(path: Path) -> Image.Image:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            return Image.open(path)  # reads how large it is, and decodes nothing
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+            raise _too_large(path) from None
+
+
+def _check_size(path: Path, width: int, height: int) -> None:
+    most = Image.MAX_IMAGE_PIXELS
+    if most is not None and width * height > most:
+        raise _too_large(path)
+
+
+def _too_large(path: Path) -> ValueError:
+    return ValueError(
+        f"{path} says that it has more than {Image.MAX_IMAGE_PIXELS:,} pixels, no page but "
+        f"often a file made to fill the memory; cut it into several images."
+    )
+
+
+def _shades(path: Path, file: Image.Image) -> tuple[NDArray[Any], float | None]:
+    if file.mode == "F":
+        return np.asarray(file), None
+    if file.mode == "I" or file.mode.startswith("I;16"):
+        return np.asarray(file), 65535.0  # as it is: to 8 bits Pillow would cut it off
+    if file.has_transparency_data:
+        raise ValueError(
+            f"{path} is transparent in places, so that it is not clear which pixels are bright; "
+            f"lay it on a background first."
+        )
+    upright = ImageOps.exif_transpose(file) or file  # as a camera or a scanner meant it
+    return np.asarray(upright.convert("L")), 255.0
+
+
+def _array_pages(path: Path) -> Iterator[Page]:
+    array = read_array(path, IMAGE_KEYS)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path} holds an array of {array.dtype}; images must be numbers or booleans."
+        )
+    if array.ndim not in (2, 3, 4) or array.size == 0:
+        raise ValueError(
+            f"{path} holds an array of shape {array.shape}; images must be (height, width), "
+            f"(images, height, width) or (images, channels, height, width), none of them 0."
+        )
+    if array.ndim == 2:
+        array = array[None]
+    _check_size(path, int(array.shape[-1]), int(array.shape[-2]))
+    white = float(np.iinfo(array.dtype).max) if array.dtype == np.uint8 else None
+    for number, shades in enumerate(array):
+        yield Page(path, number, shades, white)
+
+
+def read_array(path: Path, keys: Iterable[str]) -> NDArray[Any]:
+    """The array of an ``.npy`` file, or the one of an ``.npz`` file that has one of these names."""
+    try:
+        if path.suffix.lower() == ".npy":
+            # Mapped, so that only the images that are looked at are read.
+            return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        # Opened here: NumPy would leave a damaged file open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            names = [key for key in keys if key in archive.files]
+            if not names and len(archive.files) == 1:
+                names = archive.files
+            if not names:
+                raise KeyError(", ".join(archive.files) or "nothing")
+            return np.asarray(archive[names[0]])
+    except KeyError as error:
+        raise ValueError(
+            f"{path} holds the arrays {error.args[0]}; name one of them "
+            f"{' or '.join(map(repr, keys))}."
+        ) from None
+    except (*_DAMAGE, ValueError, MemoryError) as error:
+        raise ValueError(
+            f"{path} cannot be read as an array ({error}); write it with np.save or np.savez, "
+            f"without objects."
+        ) from error

@@ -1,0 +1,163 @@
+"""Several files as one set of binary images, and as a stream of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.image_files.binarising import (
+    OTSU,
+    Halves,
+    check_threshold,
+    halves,
+    ink_is_dark,
+)
+from hcnet.image_files.decoding import Page, find_files, pages
+from hcnet.images import BoolArray
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Binary images from files; smaller ones are padded, and what was padded is missing."""
+
+    X: BoolArray  # (images, channels, height, width)
+    mask: BoolArray | None  # True where missing; None: nothing is
+    files: list[Path]  # of every image
+    pages: list[int]  # of every image, from 0 within its file
+    sizes: list[tuple[int, int]]  # of every image: height and width before padding
+    dark: bool  # whether dark pixels are on
+    thresholds: list[float | None]  # of every image; None: it needed none
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @property
+    def names(self) -> list[str]:
+        """A name per image: its file, and the page where the file has several."""
+        several = {file for file, page in zip(self.files, self.pages, strict=True) if page}
+        return [
+            f"{file.name}[{page}]" if file in several else file.name
+            for file, page in zip(self.files, self.pages, strict=True)
+        ]
+
+    def own_size(self, images: BoolArray) -> list[BoolArray]:
+        """Results of the shape of `X` cut back to the size of each image."""
+        return [one[..., :h, :w] for one, (h, w) in zip(images, self.sizes, strict=True)]
+
+    def with_mask(self, path: str | os.PathLike[str]) -> ImageSet:
+        """The same with the pixels missing that are bright, or 1, in a file.
+
+        It holds one mask for all images or one for each, of their size.
+        """
+        found = read_images(path, ink="bright").X
+        (height, width), (h, w) = self.X.shape[-2:], found.shape[-2:]
+        if len(found) not in (1, len(self)) or (h, w) != (height, width):
+            raise ValueError(
+                f"{path} holds {len(found)} masks of {h}×{w} for {len(self)} images of {height}×"
+                f"{width}; give one mask for all or one per image, of the same size."
+            )
+        missing = np.broadcast_to(found, self.X.shape).copy()
+        return replace(self, mask=missing if self.mask is None else missing | self.mask)
+
+    def summary(self) -> str:
+        """What was read and what was decided about it, in a sentence or two."""
+        n, files = len(self), len(set(self.files))
+        low, high = min(self.sizes), max(self.sizes)
+        size = f"{high[0]}×{high[1]}"
+        if len(set(self.sizes)) > 1:
+            size = f"{low[0]}×{low[1]} to {size}, padded"
+        text = f"{n} image{'s' * (n != 1)} of {size} pixels from {files} file{'s' * (files != 1)}."
+        cuts = [cut for cut in self.thresholds if cut is not None]
+        if cuts:
+            between = f"{cuts[0]:g}" if len(set(cuts)) == 1 else f"{min(cuts):g} to {max(cuts):g}"
+            text += f" Pixels are bright above {between}."
+        if self.dark:
+            text += " Dark pixels are the ink (inverted)."
+        return text
+
+
+def read_images(
+    paths: Paths,
+    *,
+    threshold: float | str = OTSU,
+    ink: str = "auto",
+) -> ImageSet:
+    """Read image files, folders of them, ``.npy`` and ``.npz`` arrays as binary images.
+
+    Args:
+        paths: one or several; every page of a file is an image.
+        threshold: "otsu", or the shade above which a pixel is bright.
+        ink: whether "bright" or "dark" pixels are on; "auto": whichever are rarer, in all images
+            together.
+
+    Raises:
+        FileNotFoundError: if a file is not there, or a folder holds no images.
+        ValueError: if a file is damaged or enormous, or images differ in their channels.
+
+    """
+    at = check_threshold(threshold)
+    found: list[Page] = []
+    cut: list[Halves] = []
+    for page in _all_pages(paths):
+        cut.append(halves(page.shades, at, page.white))
+        # Of the shades, one byte per pixel is enough from here on: most of a set may be scans.
+        found.append(Page(page.path, page.number, np.empty(0), page.white))
+    dark = ink_is_dark(cut, ink)
+    planes = [_planes(one, dark) for one in cut]
+    sizes = [(int(on.shape[1]), int(on.shape[2])) for on, _ in planes]
+    channels = {len(on) for on, _ in planes}
+    if len(channels) > 1:
+        raise ValueError(
+            f"The images have {' and '.join(map(str, sorted(channels)))} channels; pass images "
+            f"that have the same number."
+        )
+    shape = len(planes), *channels, max(h for h, _ in sizes), max(w for _, w in sizes)
+    X, missing = np.zeros(shape, bool), np.ones(shape, bool)
+    for k, ((on, hidden), (h, w)) in enumerate(zip(planes, sizes, strict=True)):
+        X[k, :, :h, :w], missing[k, :, :h, :w] = on, hidden
+    return ImageSet(
+        X=X,
+        mask=missing if missing.any() else None,
+        files=[page.path for page in found],
+        pages=[page.number for page in found],
+        sizes=sizes,
+        dark=dark,
+        thresholds=[one.threshold for one in cut],
+    )
+
+
+def stream_images(
+    paths: Paths, *, threshold: float | str = OTSU, ink: str = "auto"
+) -> Iterator[NDArray[np.generic]]:
+    """The same one after the other, for more images than fit into memory.
+
+    Which side is the ink is then decided by the first image.  Where pixels are missing an image is
+    an array of floats with NaN.
+    """
+    at, dark = check_threshold(threshold), None
+    for page in _all_pages(paths):
+        one = halves(page.shades, at, page.white)
+        if dark is None:
+            dark = ink_is_dark([one], ink)
+        on, hidden = _planes(one, dark)
+        yield np.where(hidden, np.nan, on)[None] if hidden.any() else on[None]
+
+
+def _all_pages(paths: Paths) -> Iterator[Page]:
+    files = find_files([paths] if isinstance(paths, str | os.PathLike) else paths)
+    if not files:
+        raise FileNotFoundError("No image was passed; pass a file or a folder at least.")
+    return (page for file in files for page in pages(file))
+
+
+def _planes(one: Halves, dark: bool) -> tuple[BoolArray, BoolArray]:
+    """What is on and what is missing, each (channels, height, width)."""
+    shape = (-1, *one.bright.shape[-2:])
+    return ((one.bright ^ dark) & ~one.missing).reshape(shape), one.missing.reshape(shape)

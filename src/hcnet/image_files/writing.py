@@ -1,0 +1,107 @@
+"""Binary images to files that nothing is lost in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image
+
+from hcnet.image_files.decoding import ARRAY_SUFFIXES
+from hcnet.whole_files import refuse_existing, write_whole
+
+_ONE = frozenset({".bmp", ".gif", ".pbm", ".png", ".webp"})
+_MANY = frozenset({".tif", ".tiff"})
+
+
+def write_images(
+    path: str | os.PathLike[str],
+    images: Sequence[ArrayLike],
+    *,
+    dark: bool = False,
+    names: Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> list[Path]:
+    """Write binary images; the ending of `path` says how.
+
+    ``.png`` and the like hold one image, ``.tif`` a page per image, ``.npy`` and ``.npz`` (`X`) an
+    array; without an ending it is a folder that gets a ``.png`` per image.  Each file appears whole
+    or not at all.
+
+    Args:
+        path: the file or folder.
+        images: each (height, width) or (channels, height, width); channels are put below each
+            other in image files.
+        dark: whether pixels that are on are drawn dark on white instead of bright on black.
+        names: of the files in a folder.
+        overwrite: whether files that are there may be replaced.
+
+    Returns:
+        The files that were written.
+
+    """
+    path, planes = Path(path), [np.asarray(one, bool) for one in images]
+    if not planes:
+        raise ValueError("There is no image to write.")
+    kind = path.suffix.lower()
+    if kind in ARRAY_SUFFIXES:
+        if len({one.shape for one in planes}) > 1:
+            raise ValueError(
+                f"{path} can hold only images of one size, and these differ; write them to a "
+                f"folder or to a .tif file."
+            )
+        stack = np.stack(planes)
+        return [write_whole(path, lambda file: _save_array(file, kind, stack), overwrite)]
+    pictures = [_picture(one, dark) for one in planes]
+    if kind in _MANY:
+        first, rest = pictures[0], pictures[1:]
+        how: dict[str, Any] = {"save_all": True, "append_images": rest, "compression": "group4"}
+        return [write_whole(path, lambda file: first.save(file, "TIFF", **how), overwrite)]
+    if kind in _ONE:
+        if len(pictures) > 1:
+            raise ValueError(
+                f"{path} can hold one image, and there are {len(pictures)}; choose a folder, a "
+                f".tif or an .npz file."
+            )
+        form = Image.registered_extensions()[kind]
+        return [write_whole(path, lambda file: pictures[0].save(file, form), overwrite)]
+    if kind:
+        raise ValueError(
+            f"{path} ends in {kind}, which loses pixels or is unknown; choose .png, .tif, .npy, "
+            f".npz or a folder."
+        )
+    return _write_folder(path, pictures, names, overwrite)
+
+
+def _write_folder(
+    folder: Path, pictures: list[Image.Image], names: Sequence[str] | None, overwrite: bool
+) -> list[Path]:
+    digits = len(str(len(pictures) - 1))
+    stems = names or [f"{k:0{digits}d}" for k in range(len(pictures))]
+    files = [folder / f"{stem}.png" for stem in stems]
+    if len(set(files)) < len(files):
+        files = [folder / f"{k:0{digits}d}-{file.name}" for k, file in enumerate(files)]
+    if not overwrite:
+        for file in files:
+            refuse_existing(file)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, picture in zip(files, pictures, strict=True):
+        write_whole(file, partial(picture.save, format="PNG"), overwrite)
+    return files
+
+
+def _picture(planes: NDArray[np.bool_], dark: bool) -> Image.Image:
+    flat = planes.reshape(-1, planes.shape[-1])
+    return Image.fromarray(np.where(flat ^ dark, 255, 0).astype(np.uint8)).convert("1")
+
+
+def _save_array(file: IO[bytes], kind: str, stack: NDArray[np.bool_]) -> None:
+    if kind == ".npy":
+        np.save(file, stack, allow_pickle=False)
+    else:
+        np.savez_compressed(file, X=stack)

@@ -1,0 +1,74 @@
+"""A report that is written again while learning goes on."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from hcnet.progress import Step
+from hcnet.reporting.finishing import REFRESH
+from hcnet.whole_files import refuse_existing
+
+# Writing may take this share of the time of a run.
+SHARE = 0.1
+
+
+class LiveReport:
+    """A callback that writes a report every few seconds; open it in a browser and watch.
+
+    ::
+
+        live = LiveReport("report.html", X)
+        model = FeatureLearner(callback=live).fit(X)
+        model.report("report.html", X, overwrite=True)      # the last word
+
+    Args:
+        path: the file; a browser that shows it reads it again by itself.
+        X: images to show, usually those that are learned from.
+        mask: where pixels of X are missing.
+        names: of the images.
+        overwrite: whether a file that is there may be replaced.
+
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        X: ArrayLike,
+        mask: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        self.path = Path(path)
+        if not overwrite:
+            refuse_existing(self.path)
+        self.X, self.mask, self.names = X, mask, names
+        self._next = 0.0
+        self._broken = False
+
+    def __call__(self, step: Step) -> None:
+        """Write the report if it is time to."""
+        if self._broken or time.perf_counter() < self._next:
+            return
+        began = time.perf_counter()
+        try:
+            step.model()._live_report(self.path, self.X, self.mask, self.names, step)
+        except OSError as error:  # a full disk must not end hours of learning
+            self._broken = True
+            warnings.warn(
+                f"The live report {self.path} cannot be written any more ({error}); learning goes "
+                f"on without it.",
+                UserWarning,
+                stacklevel=2,
+            )
+        took = time.perf_counter() - began
+        self._next = time.perf_counter() + max(REFRESH, took / SHARE)
+
+    def __deepcopy__(self, memo: object) -> LiveReport:
+        """Itself: a clone of an estimator writes to the same file."""
+        return self

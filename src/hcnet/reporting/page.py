@@ -1,0 +1,90 @@
+"""A report as one HTML file: content, style and script in it, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+
+from PIL import Image
+
+from hcnet.plotting.drawing import ADDED, INKS, MISSED, MISSING, PALE, PALETTE, Colour
+from hcnet.reporting.content import Content, Picture
+from hcnet.whole_files import write_whole
+
+
+def write_report(path: str | os.PathLike[str], content: Content, overwrite: bool) -> Path:
+    """Write the page; it appears whole or not at all."""
+    return write_whole(Path(path), lambda file: file.write(page(content).encode()), overwrite)
+
+
+def page(content: Content) -> str:
+    """The whole page."""
+    assets = resources.files("hcnet.reporting") / "assets"
+    style, script, frame = (
+        (assets / name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html")
+    )
+    data = asdict(content) | {
+        "palette": [_css(colour) for colour in PALETTE],
+        "inks": [list(ink) for ink in INKS],
+        "marks": [_css((PALE, PALE, PALE)), _css(MISSED), _css(ADDED), _css(MISSING)],
+    }
+    pieces = {
+        "TITLE": html.escape(content.title),
+        "REFRESH": _refresh(content),
+        "STYLE": style,
+        "SCRIPT": script,
+        "LIVE": f'<p class="live" role="status">{html.escape(content.live)}</p>'
+        if content.live
+        else "",
+        "SUMMARY": html.escape(content.summary),
+        "FACTS": _rows(content.facts),
+        "PICTURES": "\n".join(_picture(one) for one in content.pictures),
+        "CODE": html.escape(content.code),
+        "PARAMETERS": _rows(list(content.parameters.items())),
+        "VERSIONS": _rows(list(content.versions.items())),
+        # In a script element only "</" could end the data too early.
+        "DATA": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/"),
+    }
+    # One pass, so that nothing that a piece holds is taken for a place of another.
+    parts = frame.split("@@")
+    parts[1::2] = [pieces[name] for name in parts[1::2]]
+    return "".join(parts)
+
+
+def drawing(title: str, picture: Image.Image, text: str) -> Picture:
+    """A picture as part of a page."""
+    file = io.BytesIO()
+    picture.save(file, "PNG", optimize=True)
+    return Picture(title, base64.b64encode(file.getvalue()).decode(), text)
+
+
+def _css(colour: Colour) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*colour)
+
+
+def _refresh(content: Content) -> str:
+    if not content.refresh:
+        return ""
+    return f'<meta http-equiv="refresh" content="{content.refresh}">'
+
+
+def _rows(rows: Sequence[Sequence[str]]) -> str:
+    cells = []
+    for name, *rest in rows:
+        others = "".join(f"<td>{html.escape(str(one))}</td>" for one in rest)
+        cells.append(f'<tr><th scope="row">{html.escape(str(name))}</th>{others}</tr>')
+    return "\n".join(cells)
+
+
+def _picture(one: Picture) -> str:
+    return (
+        f'<figure><img src="data:image/png;base64,{one.png}" alt="{html.escape(one.text)}">'
+        f"<figcaption>{html.escape(one.title)}</figcaption></figure>"
+    )

@@ -1,0 +1,281 @@
+"""Reports in a real browser, from the disk, with real clicks."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from chromium import Browser, find
+
+from hcnet import HCN, FeatureLearner, Layer
+from hcnet.datasets import letters, shapes
+from hcnet.progress import Step
+
+pytestmark = pytest.mark.skipif(find() is None, reason="there is no chromium; install the package")
+
+
+@pytest.fixture(scope="module")
+def learned():
+    data = letters(noise=0.03, random_state=0)
+    X = np.stack([data.images[0, :, :60, :70], data.images[0, :, 60:120, :70]])
+    return FeatureLearner(feature_size=12, n_init=1, random_state=0).fit(X), X
+
+
+@pytest.fixture(scope="module")
+def report(learned, tmp_path_factory):
+    learner, X = learned
+    return learner.report(tmp_path_factory.mktemp("report") / "parts.html", X, names=["a", "b"])
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    data = shapes(n_images=40, random_state=0)
+    model = HCN([Layer(4, size=21), Layer()], templates_per_class=2, n_init=1, random_state=0)
+    model.fit(data.images, data.labels)
+    path = tmp_path_factory.mktemp("report") / "network.html"
+    return model, data, model.report(path, data.images, data.labels)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with Browser() as browser:
+        yield browser
+
+
+def pixel(browser, selector, x, y):
+    """The colour of a pixel of a canvas."""
+    found = browser.value(
+        f"Array.from(document.querySelector('{selector}').getContext('2d')"
+        f".getImageData({x}, {y}, 1, 1).data.slice(0, 3))"
+    )
+    return tuple(found)
+
+
+def scale(browser):
+    return browser.value("Number(document.getElementById('image-size').value)")
+
+
+def explained(browser):
+    return browser.value("document.getElementById('explained').innerText")
+
+
+def test_a_report_opens_from_the_disk_without_errors_and_asks_nobody(browser, report, learned):
+    browser.open(report)
+    assert browser.problems() == []
+    assert browser.value("document.title") == f"hcnet: {len(learned[0].features_)} parts"
+
+
+def test_every_part_is_drawn_as_it_was_learned(browser, report, learned):
+    browser.open(report)
+    learner, _ = learned
+    shown = browser.value(
+        "Array.from(document.querySelectorAll('#layers .part'), b => Number(b.dataset.part))"
+    )
+    assert sorted(shown) == list(range(len(learner.features_)))
+    size = browser.value("Number(document.getElementById('part-size').value)")
+    for k, f in enumerate(shown):
+        data = browser.value(
+            f"(c => Array.from(c.getContext('2d').getImageData(0, 0, c.width, c.height).data))"
+            f"(document.querySelectorAll('#layers .part canvas')[{k}])"
+        )
+        drawn = np.array(data).reshape(12 * size, 12 * size, 4)[::size, ::size, :3]
+        assert ((drawn != 255).any(axis=2) == learner.features_[f, 0]).all()
+
+
+def test_a_click_on_a_part_shows_where_it_occurs(browser, report, learned):
+    learner, X = learned
+    browser.open(report)
+    placed = learner.placements(X)
+    part = int(placed[placed[:, 0] == 1][0, 1])
+    browser.click(f"#layers .part[data-part='{part}']")
+    counts = [int(((placed[:, 1] == part) & (placed[:, 0] == n)).sum()) for n in range(2)]
+    there = sum(count > 0 for count in counts)
+    assert f"part {part}: {sum(counts)}× in {there} of 2 images" in explained(browser)
+    buttons = browser.value(
+        "Array.from(document.querySelectorAll('.occurrence'), b => b.textContent)"
+    )
+    assert buttons == [f"{'ab'[n]}: {counts[n]}×" for n in range(2) if counts[n]]
+    # Its pixels have its colour in the image, and those of other parts do not.
+    if browser.value("document.getElementById('which').value") != "1":
+        browser.click(".occurrence:last-of-type")
+    s = scale(browser)
+    others = 0
+    for n, f, r, c in placed:
+        i, j = np.argwhere(learner.features_[f, 0])[0]
+        y, x = r + i, c + j
+        if n != 1 or not (0 <= y < 60 and 0 <= x < 70) or not X[1, 0, y, x]:
+            continue
+        colour = pixel(browser, "#image", int((x + 0.5) * s), int((y + 0.5) * s))
+        if f == part:
+            assert colour != (206, 206, 206)
+        elif not _covered(learner, placed[(placed[:, 0] == 1) & (placed[:, 1] == part)], y, x):
+            assert colour == (206, 206, 206)
+            others += 1
+    assert others > 0
+    browser.click(f"#layers .part[data-part='{part}']")  # and off again
+    assert "× in" not in explained(browser)
+
+
+def _covered(learner, placed, y, x):
+    for _, f, r, c in placed:
+        if 0 <= y - r < 12 and 0 <= x - c < 12 and learner.features_[f, 0, y - r, x - c]:
+            return True
+    return False
+
+
+def test_a_click_on_a_pixel_shows_the_parts_that_explain_it(browser, report, learned):
+    learner, X = learned
+    browser.open(report)
+    placed = learner.placements(X)
+    placed = placed[placed[:, 0] == 0]
+    s = scale(browser)
+    _, f, r, c = next(row for row in placed if row[2] >= 0 and row[3] >= 0)
+    i, j = np.argwhere(learner.features_[f, 0])[0]
+    browser.click("#image", (c + j + 0.5) * s, (r + i + 0.5) * s)
+    assert f"Row {r + i}, column {c + j}: " in explained(browser)
+    assert f"part {f} at row {r}, column {c}" in explained(browser)
+    # From there to all places of the part.
+    browser.click("#explained .part")
+    assert f"part {f}: " in explained(browser)
+    # A pixel that no part covers says so.
+    free = next((y, x) for y, x in np.argwhere(X[0, 0]) if not _covered(learner, placed, y, x))
+    browser.click("#image", (free[1] + 0.5) * s, (free[0] + 0.5) * s)
+    assert f"Row {free[0]}, column {free[1]}: on, explained by no part: noise" in explained(browser)
+
+
+def test_arrow_keys_move_from_pixel_to_pixel(browser, report):
+    browser.open(report)
+    s = scale(browser)
+    browser.click("#image", 10.5 * s, 20.5 * s)
+    browser.press("ArrowDown")
+    browser.press("ArrowLeft")
+    assert "Row 21, column 9: " in explained(browser)
+
+
+def test_views_show_the_image_the_reconstruction_and_the_errors(browser, report, learned):
+    learner, X = learned
+    clean = learner.denoise(X)
+    browser.open(report)
+    s = scale(browser)
+
+    def seen(view):
+        browser.click(f"#views button[data-view='{view}']")
+        data = browser.value(
+            "(c => Array.from(c.getContext('2d').getImageData(0, 0, c.width, c.height).data))"
+            "(document.getElementById('image'))"
+        )
+        whole = np.array(data).reshape(60 * s, 70 * s, 4)
+        return whole[s // 2 :: s, s // 2 :: s, :3]
+
+    assert ((seen("image") == 0).all(axis=2) == X[0, 0]).all()
+    assert ((seen("made") == 0).all(axis=2) == clean[0, 0]).all()
+    errors = seen("errors")
+    assert ((errors == (213, 94, 0)).all(axis=2) == (X & ~clean)[0, 0]).all()
+    assert ((errors == (0, 114, 178)).all(axis=2) == (clean & ~X)[0, 0]).all()
+
+
+def test_what_is_chosen_survives_reading_the_page_again(browser, report):
+    browser.open(report)
+    browser.click("#after")
+    browser.click("#layers .part:nth-child(2)")
+    browser.click("#image", 40, 40)
+    before = browser.value("location.hash"), explained(browser)
+    assert "image=" in before[0]
+    browser.value("window.oldPage = true")
+    browser.send("Page.reload")
+    browser.wait("!window.oldPage && document.querySelector('.occurrence') !== null")
+    assert (browser.value("location.hash"), explained(browser)) == before
+
+
+def test_parts_and_images_can_be_enlarged(browser, report):
+    browser.open(report)
+    for slider, canvas in (("part-size", "#layers canvas"), ("image-size", "#image")):
+        before = browser.value(f"document.querySelector('{canvas}').width")
+        browser.value(f"document.getElementById('{slider}').focus()")
+        browser.press("ArrowRight")
+        assert browser.value(f"document.querySelector('{canvas}').width") > before
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (360, 740)])
+def test_a_report_fits_wide_and_narrow_windows(browser, report, network, size):
+    browser.resize(*size)
+    try:
+        for path in (report, network[2]):
+            browser.open(path)
+            assert browser.value("document.documentElement.scrollWidth") <= size[0]
+            assert browser.problems() == []
+    finally:
+        browser.resize(1200, 900)
+
+
+def test_a_network_is_explained_down_to_its_pixels(browser, network):
+    model, data, path = network
+    browser.open(path)
+    assert browser.problems() == []
+    layers = browser.value("Array.from(document.querySelectorAll('#layers h3'), h => h.innerText)")
+    assert layers == ["Layer 2: templates", "Layer 1: features"]
+    clean = model.denoise(data.images)[0, 0]
+    s = scale(browser)
+    placed = model.placements(data.images[:1])
+    template = int(placed[placed[:, 1] == 2][0, 2])
+    features = set(placed[placed[:, 1] == 1][:, 2].tolist())
+    named = set()
+    for y, x in np.argwhere(clean)[::9]:
+        browser.click("#image", (x + 0.5) * s, (y + 0.5) * s)
+        said = explained(browser)
+        assert f"template {template}, class " in said
+        named |= {f for f in range(4) if f"feature {f} at row" in said}
+    assert named == features
+    browser.click(f"#layers .part[data-layer='0'][data-part='{template}']")
+    assert f"template {template}, class" in explained(browser)
+
+
+def test_a_live_report_reads_itself_again_and_says_how_far_it_is(browser, learned, tmp_path):
+    learner, X = learned
+    step = Step("Refining", 3, 10, 12.5, -1000.0, "7 parts", learner.history_, lambda: learner)
+    path = tmp_path / "live.html"
+    learner._live_report(path, X, None, None, step)
+    browser.open(path)
+    said = browser.value("document.body.innerText")
+    assert "Still learning: refining, step 3 of about 10, 12 s so far. 7 parts" in said
+    # The next state of the run is there without anybody doing anything.
+    learner._live_report(path, X, None, None, dataclasses.replace(step, iteration=9))
+    browser.wait("document.body.innerText.includes('step 9 of about 10')")
+    learner.report(path, X, overwrite=True)
+    browser.wait("!document.body.innerText.includes('Still learning')")
+    assert browser.problems() == []
+
+
+def test_names_that_look_like_code_stay_names(browser, learned, tmp_path):
+    learner, X = learned
+    name = "</script><script>document.title='taken'</script><b>&@@DATA@@"
+    path = learner.report(tmp_path / "odd.html", X, names=[name, "b"])
+    browser.open(path)
+    assert "taken" not in browser.value("document.title")
+    assert browser.value("document.getElementById('which').options[0].text") == name
+    assert browser.problems() == []
+
+
+def test_a_report_without_images_shows_the_parts(browser, learned, tmp_path):
+    learner, _ = learned
+    learner.save(tmp_path / "a.hcn")
+    path = FeatureLearner.load(tmp_path / "a.hcn").report(tmp_path / "alone.html")
+    browser.open(path)
+    assert browser.problems() == []
+    assert browser.value("document.querySelectorAll('#layers .part').length") == len(
+        learner.features_
+    )
+    assert browser.value("document.getElementById('places').hidden")
+
+
+def test_channels_have_inks_that_mix(browser, tmp_path):
+    X = np.zeros((1, 2, 8, 8), bool)
+    X[0, 0, 2:6, 2:4] = X[0, 1, 2:6, 3:6] = True
+    learner = FeatureLearner(feature_size=5, n_init=1, random_state=0).fit(X)
+    browser.open(learner.report(tmp_path / "two.html", X))
+    assert browser.problems() == []
+    browser.click("#views button[data-view='image']")
+    s = scale(browser)
+    colours = {pixel(browser, "#image", int((x + 0.5) * s), int(3.5 * s)) for x in (2, 3, 4, 7)}
+    assert len(colours) == 4
+    assert (255, 255, 255) in colours
+    assert (0, 114, 178) in colours

@@ -1,0 +1,219 @@
+"""hcnet learn and hcnet show, as processes."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+from PIL import Image
+from running import Terminal, hcnet, inside, one_sentence
+
+from hcnet import HCN, FeatureLearner
+from hcnet.image_files import read_images
+
+
+def test_learn_gives_what_the_library_gives(parts, folder):
+    path, told, _ = parts
+    learner = FeatureLearner(feature_size=(7, 7), n_init=1, random_state=0)
+    learner.fit(read_images(folder / "scans").X)
+    np.testing.assert_array_equal(FeatureLearner.load(path).features_, learner.features_)
+    assert told["parts"] == len(learner.features_) == 2
+    assert told["compression_ratio"] == learner.compression_ratio_
+    assert told["model"] == str(path)
+
+
+def test_learn_says_that_the_ink_is_dark_and_draws_no_bar_in_a_pipe(parts):
+    said = parts[2]
+    assert "2 images of 24×24 pixels from 2 files." in said
+    assert "Dark pixels are the ink (inverted)." in said
+    assert "Refining" not in said
+    assert len(said.splitlines()) == 1
+
+
+def test_learn_shows_progress_with_the_time_left_on_a_terminal(folder, tmp_path):
+    with Terminal(
+        "learn", folder / "bars0.npy", "--feature-size", 7, "--n-init", 1, "-o", tmp_path / "a.hcn"
+    ) as terminal:
+        printed, code = terminal.finish()
+    assert code == 0
+    assert b"Refining" in terminal.said
+    assert b"<" in terminal.said  # tqdm: 00:01<00:03
+    assert printed.startswith("Parts")
+    with Terminal(
+        "learn", folder / "bars0.npy", "--quiet", "--feature-size", 7, "--n-init", 1,
+        "-o", tmp_path / "b.hcn",
+    ) as quiet:  # fmt: skip
+        assert quiet.finish()[1] == 0
+    assert quiet.said == b""
+
+
+def test_learn_keeps_what_it_has_when_interrupted(folder, tmp_path):
+    path = tmp_path / "half.hcn"
+    with Terminal(
+        "learn", folder / "scans", "--feature-size", 7, "--n-init", 8, "-o", path, listening=True
+    ) as terminal:
+        terminal.wait_for(b"Refining")
+        terminal.process.send_signal(signal.SIGINT)
+        printed, code = terminal.finish()
+    assert code == 130
+    assert "Interrupted from the keyboard" in printed
+    assert FeatureLearner.load(path).features_.shape[2:] == (7, 7)
+
+
+def test_a_network_is_learned_from_a_settings_file(network):
+    path, result = network
+    model = HCN.load(path)
+    assert [W.shape for W in model.weights_] == [(4, 1, 21, 21), (4, 4, 1, 1)]
+    assert "Layers   4 → 4" in result.stdout
+    assert "Classes  0, 1" in result.stdout
+
+
+def test_the_command_line_wins_over_the_settings_file(folder, tmp_path):
+    settings = tmp_path / "bars.toml"
+    settings.write_text("n_features = 2\nfeature_size = 3\nmax_iter = 2\nquiet = true\njson = true")
+    result = inside(
+        "learn", folder / "bars0.npy", "--settings", settings, "--feature-size", "5x7",
+        "-o", tmp_path / "a.hcn",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["feature_size"] == [5, 7]
+    assert told["parts"] <= 2
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("n_feature = 2", r"has the key 'n_feature', which hcnet learn does not know; known are "),
+        ("n_features = ", "is not a TOML file"),
+        ("quiet = 3", "quiet must be true or false, got 3"),
+        ("n_features = true", "n_features cannot be True"),
+    ],
+)
+def test_wrong_settings_are_one_sentence(tmp_path, text, message):
+    (tmp_path / "a.toml").write_text(text)
+    result = inside("learn", "x.png", "-o", "x.hcn", "--settings", tmp_path / "a.toml")
+    assert message in one_sentence(result, 2)
+
+
+def test_a_wrong_value_in_settings_is_said_like_one_typed(tmp_path):
+    (tmp_path / "a.toml").write_text('n_features = "many"')
+    result = inside("learn", "x.png", "-o", "x.hcn", "--settings", tmp_path / "a.toml")
+    assert result.returncode == 2
+    assert "argument --n-features: invalid int value: 'many'" in result.stderr
+
+
+def test_learn_from_a_stream_gives_what_the_library_gives(folder, tmp_path):
+    stack = np.stack([np.load(folder / f"bars{k % 2}.npy") for k in range(10)])
+    np.save(tmp_path / "stack.npy", stack)
+    result = inside(
+        "learn", tmp_path / "stack.npy", "--stream", "--n-features", 4, "--feature-size", 7,
+        "--random-state", 0, "-o", tmp_path / "s.hcn",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "Images  10 seen" in result.stdout
+    learner = FeatureLearner(n_features=4, feature_size=7, random_state=0).fit_stream(stack)
+    np.testing.assert_array_equal(
+        FeatureLearner.load(tmp_path / "s.hcn").features_, learner.features_
+    )
+
+
+def test_a_mask_keeps_pixels_out_of_learning(folder, tmp_path):
+    result = inside(
+        "learn", folder / "bars0.npy", "--mask", folder / "stain.png", "--feature-size", 7,
+        "--n-init", 1, "--random-state", 0, "-o", tmp_path / "a.hcn", "--json",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    X, mask = np.load(folder / "bars0.npy"), np.zeros((24, 24), bool)
+    mask[8:14, 8:14] = True
+    learner = FeatureLearner(feature_size=7, n_init=1, random_state=0).fit(X, mask=mask)
+    assert json.loads(result.stdout)["log_joint"] == learner.log_joint_
+
+
+def test_nothing_is_overwritten_without_force(parts, folder):
+    before = parts[0].read_bytes()
+    words = ["learn", folder / "bars1.npy", "--feature-size", 5, "--n-init", 1, "-o", parts[0]]
+    said = one_sentence(inside(*words), 3)
+    assert said == f"{parts[0]} exists already; choose another name, or pass --force to replace it."
+    assert parts[0].read_bytes() == before
+    copy = folder / "copy.hcn"
+    copy.write_bytes(before)
+    result = inside(*words[:-1], copy, "--force")
+    assert result.returncode == 0, result.stderr
+    assert FeatureLearner.load(copy).features_.shape[2:] == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nowhere.png", "-o", "a.hcn"], "nowhere.png is not there"),
+        (["{folder}/scans", "-o", "no/a.hcn"], "no is not a folder"),
+        (["{folder}/scans", "-o", "{folder}"], "is a folder; name a file"),
+        (["{folder}/scans", "-o", "a.hcn", "--feature-size", "99"], "larger than the images"),
+        (["{folder}/scans", "-o", "a.hcn", "--n-classes", "2"], "n_classes is a parameter of HCN"),
+        (["{folder}/scans", "-o", "a.hcn", "--labels", "folders"], "Parts have no labels"),
+        (
+            ["{folder}/scans", "-o", "a.hcn", "--layer", "templates", "--n-features", "2"],
+            "n_features is a parameter of FeatureLearner",
+        ),
+        (["{folder}/scans", "-o", "a.hcn", "--p01", "0.1"], "p01 and p10 must be given together"),
+        (["{folder}/scans", "-o", "a.hcn", "--max-memory", "1kB"], "max_memory allows"),
+        (["{folder}/bars.txt", "-o", "a.hcn"], "cannot be read as an image"),
+    ],
+)
+def test_what_cannot_be_learned_is_one_sentence(folder, tmp_path, monkeypatch, words, message):
+    (folder / "bars.txt").write_text("no image")
+    monkeypatch.chdir(tmp_path)
+    result = inside("learn", *(word.format(folder=folder) for word in words))
+    assert message in one_sentence(result)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["x.png"],
+        ["x.png", "-o", "a.hcn", "--feature-size", "wide"],
+        ["x.png", "-o", "a.hcn", "--layer", "n_feature=3"],
+        ["x.png", "-o", "a.hcn", "--layer", "size=a"],
+        ["x.png", "-o", "a.hcn", "--engine", "steam"],
+        ["x.png", "-o", "a.hcn", "--max-memory", "lots"],
+        ["x.png", "-o", "a.hcn", "--random-state", "-1"],
+        ["x.png", "-o", "a.hcn", "--threshold", "half"],
+    ],
+)
+def test_wrong_arguments_are_explained(words):
+    result = inside("learn", *words)
+    assert result.returncode == 2
+    assert "usage: hcnet learn" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_show_draws_the_parts_with_characters_and_as_a_picture(parts, tmp_path):
+    result = hcnet("show", parts[0], "-o", tmp_path / "parts.png")
+    assert result.returncode == 0, result.stderr
+    assert "Parts    2 of at most 7×7 pixels" in result.stdout
+    assert "▀" in result.stdout or "█" in result.stdout
+    assert "part 1" in result.stdout
+    with Image.open(tmp_path / "parts.png") as picture:
+        assert picture.width > 2 * 7
+    assert json.loads(inside("show", parts[0], "--json").stdout)["parts"] == 2
+    again = one_sentence(inside("show", parts[0], "-o", tmp_path / "parts.png"), 3)
+    assert "exists already" in again
+
+
+def test_show_says_what_templates_are_made_of(network, tmp_path):
+    result = inside("show", network[0], "-o", tmp_path / "hierarchy.png")
+    assert result.returncode == 0, result.stderr
+    assert "class 0: template 0 = layer 1: " in result.stdout
+    assert "Layer 1  4 features of 21×21" in result.stdout
+    with Image.open(tmp_path / "hierarchy.png") as picture:
+        picture.verify()
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", b"PK\x05\x06" + bytes(18)])
+def test_files_that_are_no_models_are_one_sentence(tmp_path, content):
+    (tmp_path / "a.hcn").write_bytes(content)
+    assert "is not a model file" in one_sentence(inside("show", tmp_path / "a.hcn"))
+    assert "is not there" in one_sentence(inside("show", tmp_path / "b.hcn"))

@@ -1,0 +1,237 @@
+"""What models are used for, each command as a process at least once."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from running import hcnet, inside, one_sentence
+
+from hcnet import HCN, FeatureLearner
+from hcnet.image_files import read_images
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_denoise_gives_what_the_library_gives_in_the_look_of_the_scan(parts, folder, tmp_path):
+    scan = folder / "scans" / "page0.png"
+    result = hcnet("denoise", parts[0], scan, "-o", tmp_path / "clean.png", "--json")
+    assert result.returncode == 0, result.stderr
+    X = read_images(scan).X
+    clean = FeatureLearner.load(parts[0]).denoise(X)
+    with Image.open(tmp_path / "clean.png") as picture:
+        assert (np.asarray(picture) == ~clean[0, 0]).all()  # dark ink on white, as it came
+    told = json.loads(result.stdout)
+    assert told["images"] == [
+        {"image": "page0.png", "pixels_changed": int((clean != X).sum()), "pixels": 576}
+    ]
+
+
+@pytest.mark.parametrize("name", ["out.tif", "out.npz", "out"])
+def test_denoise_writes_many_images_in_several_ways(parts, folder, tmp_path, name):
+    result = inside(
+        "denoise", parts[0], folder / "scans", "-o", tmp_path / name, "--picture",
+        tmp_path / "errors.png",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    expected = FeatureLearner.load(parts[0]).denoise(read_images(folder / "scans").X)
+    assert (read_images(tmp_path / name).X.reshape(expected.shape) == expected).all()
+    assert (tmp_path / "errors.png").is_file()
+    again = inside("denoise", parts[0], folder / "scans", "-o", tmp_path / name)
+    assert "exists already" in one_sentence(again, 3)
+
+
+def test_images_of_other_sizes_come_back_in_their_own(parts, folder, tmp_path):
+    small = np.load(folder / "bars0.npy")[:15, :20]
+    Image.fromarray(np.where(small, 0, 255).astype(np.uint8)).save(tmp_path / "small.png")
+    result = inside(
+        "denoise", parts[0], tmp_path / "small.png", folder / "scans", "-o", tmp_path / "out"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "padded" in result.stderr
+    with Image.open(tmp_path / "out" / "small.png") as picture:
+        assert picture.size == (20, 15)
+
+
+def test_inpaint_fills_in_under_the_mask_and_nowhere_else(parts, folder, tmp_path):
+    scan, mask = folder / "scans" / "page0.png", np.zeros((24, 24), bool)
+    mask[8:14, 8:14] = True
+    result = hcnet(
+        "inpaint", parts[0], scan, "--mask", folder / "stain.png", "-o", tmp_path / "a.npy",
+        "--picture", tmp_path / "triptych.png",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "36 of 576 pixels filled in" in result.stdout
+    X, filled = read_images(scan).X, np.load(tmp_path / "a.npy")
+    assert (filled[0] == FeatureLearner.load(parts[0]).inpaint(X, mask)[0]).all()
+    assert (filled[0, 0][~mask] == X[0, 0][~mask]).all()
+    assert (tmp_path / "triptych.png").is_file()
+    none = inside("inpaint", parts[0], scan, "-o", tmp_path / "b.npy")
+    assert "No pixel is missing" in one_sentence(none)
+    wrong = inside("inpaint", parts[0], scan, "--mask", scan, "-o", tmp_path / "b.npy", "--json")
+    assert wrong.returncode == 0
+    half = folder / "half.npy"
+    np.save(half, np.ones((3, 5)))
+    wrong = inside("inpaint", parts[0], scan, "--mask", half, "-o", tmp_path / "c.npy")
+    assert "holds 1 masks of 3×5 for 1 images of 24×24" in one_sentence(wrong)
+
+
+def test_encode_and_render_are_each_other_s_opposite(parts, folder, tmp_path):
+    scans = folder / "scans"
+    result = hcnet("encode", parts[0], scans)
+    assert result.returncode == 0, result.stderr
+    placed = FeatureLearner.load(parts[0]).placements(read_images(scans).X)
+    placed = placed[placed[:, 0].argsort(kind="stable")]  # image by image
+    found = rows(result.stdout)
+    assert [(int(r["part"]), int(r["row"]), int(r["column"])) for r in found] == [
+        tuple(row[1:]) for row in placed.tolist()
+    ]
+    assert {r["file"] for r in found} == {str(scans / "page0.png"), str(scans / "page1.png")}
+    (tmp_path / "codes.csv").write_text(result.stdout)
+    drawn = hcnet("render", parts[0], tmp_path / "codes.csv", "-o", tmp_path / "drawn.npy")
+    assert drawn.returncode == 0, drawn.stderr
+    clean = FeatureLearner.load(parts[0]).denoise(read_images(scans).X)
+    assert (np.load(tmp_path / "drawn.npy") == clean).all()
+
+
+def test_codes_as_json_carry_the_size_and_empty_images(parts, tmp_path):
+    np.save(tmp_path / "blank.npy", np.zeros((2, 10, 13), bool))
+    result = inside(
+        "encode", parts[0], tmp_path / "blank.npy", "-o", tmp_path / "c.json", "--picture",
+        tmp_path / "p.png",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    told = json.loads((tmp_path / "c.json").read_text())
+    assert told["placements"] == []
+    assert inside("render", parts[0], tmp_path / "c.json", "-o", tmp_path / "d.npy").returncode == 0
+    assert np.load(tmp_path / "d.npy").shape == (2, 1, 10, 13)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "file,page,part\nx,0,1\n", "does not hold placements"),
+        ("a.csv", "file,page,part,row,column\nx,0,99,0,0\n", "placements must be rows of image"),
+        ("a.csv", "file,page,part,row,column\n", "names no image"),
+        ("a.json", "{}", "does not hold placements"),
+        ("a.json", "nothing", "does not hold placements"),
+    ],
+)
+def test_codes_that_cannot_be_drawn_are_one_sentence(parts, tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    result = inside("render", parts[0], tmp_path / name, "-o", tmp_path / "d.png")
+    assert message in one_sentence(result)
+    assert not (tmp_path / "d.png").exists()
+
+
+def test_classify_gives_classes_probabilities_and_how_many_are_right(network, folder, tmp_path):
+    result = hcnet(
+        "classify", network[0], folder / "shapes.npz", "--labels", folder / "shapes.npz",
+        "--confusion", tmp_path / "confusion.png", "--json",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    with np.load(folder / "shapes.npz") as data:
+        X, y = data["X"], data["y"]
+    model, told = HCN.load(network[0]), json.loads(result.stdout)
+    assert [one["class"] for one in told["images"]] == model.predict(X).tolist()
+    assert told["accuracy"] == model.score(X, y)
+    assert f"{told['accuracy']:.2%} of the labelled images are right" in result.stderr
+    assert (tmp_path / "confusion.png").is_file()
+    table = inside("classify", network[0], folder / "shapes.npz", "-o", tmp_path / "t.csv")
+    assert table.stdout == ""
+    assert len(rows((tmp_path / "t.csv").read_text())) == 24
+
+
+def test_cluster_gives_templates(network, folder):
+    result = hcnet("cluster", network[0], folder / "shapes.npz")
+    assert result.returncode == 0, result.stderr
+    with np.load(folder / "shapes.npz") as data:
+        expected = HCN.load(network[0]).cluster(data["X"]).tolist()
+    assert [int(row["template"]) for row in rows(result.stdout)] == expected
+
+
+def test_encode_a_network_names_layers(network, folder):
+    result = inside("encode", network[0], folder / "shapes.npz")
+    first = [row for row in rows(result.stdout) if row["page"] == "0"]
+    assert first[0]["layer"] == "2"  # the template comes first
+    with np.load(folder / "shapes.npz") as data:
+        S = HCN.load(network[0]).sparsifications(data["X"][:1])
+    assert len(first) == sum(int(level.sum()) for level in S)
+
+
+def test_sample_draws_images_of_a_class(network, tmp_path):
+    words = ["sample", network[0], "-n", 5, "--label", 1, "--random-state", 3, "--json"]
+    result = hcnet(*words, "-o", tmp_path / "s.tif")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["classes"] == [1] * 5
+    drawn = HCN.load(network[0]).sample(5, 1, 3)[0]
+    assert (drawn == read_images(tmp_path / "s.tif").X).all()
+    unknown = inside("sample", network[0], "--label", "cat", "-o", tmp_path / "t.tif")
+    assert "cat" in one_sentence(unknown)
+
+
+@pytest.mark.parametrize("command", ["classify", "cluster"])
+def test_parts_have_no_classes(parts, folder, command):
+    result = inside(command, parts[0], folder / "scans")
+    assert f"{command} needs a network" in one_sentence(result)
+
+
+def test_other_commands_that_need_another_model_say_so(parts, network, tmp_path):
+    assert "sample needs a network" in one_sentence(
+        inside("sample", parts[0], "-o", tmp_path / "a.png")
+    )
+    (tmp_path / "a.csv").write_text("file,page,part,row,column\nx,0,0,0,0\n")
+    assert "render needs parts" in one_sentence(
+        inside("render", network[0], tmp_path / "a.csv", "-o", tmp_path / "a.png")
+    )
+
+
+def test_images_that_do_not_fit_the_network_are_one_sentence(network, folder, tmp_path):
+    result = inside("classify", network[0], folder / "scans")
+    assert "but the network has 1 of 25×25" in one_sentence(result)
+
+
+def test_report_is_one_file_about_the_model_and_the_images(parts, folder, tmp_path):
+    result = hcnet("report", parts[0], folder / "scans", "-o", tmp_path / "r.html", "--json")
+    assert result.returncode == 0, result.stderr
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert json.loads(result.stdout)["bytes"] == len(text.encode())
+    assert "page1.png" in text
+    assert "exists already" in one_sentence(
+        inside("report", parts[0], folder / "scans", "-o", tmp_path / "r.html"), 3
+    )
+
+
+def test_learn_writes_a_report_while_and_after_it_learns(folder, tmp_path):
+    result = inside(
+        "learn", folder / "scans", "--feature-size", 7, "--n-init", 1, "-o", tmp_path / "a.hcn",
+        "--live", tmp_path / "live.html", "--report", tmp_path / "r.html",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "watch" in result.stderr
+    for name in ("live.html", "r.html"):
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert 'http-equiv="refresh"' not in text  # it is over
+        assert "Still learning" not in text
+
+
+def test_a_model_without_parts_is_no_reason_to_fail(tmp_path):
+    """Of a blank image nothing can be learned, and the ratio of its bits is none."""
+    np.save(tmp_path / "blank.npy", np.zeros((9, 9), bool))
+    model = tmp_path / "a.hcn"
+    words = ["--feature-size", 3, "--n-init", 1, "--max-iter", 1, "-o", model, "--json"]
+    result = inside("learn", tmp_path / "blank.npy", *words)
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert told["parts"] == 0
+    assert inside("show", model).returncode == 0
+    assert inside("encode", model, tmp_path / "blank.npy").stdout == "file,page,part,row,column\n"
+    report = inside("report", model, tmp_path / "blank.npy", "-o", tmp_path / "r.html")
+    assert report.returncode == 0, report.stderr
+    assert (
+        inside("denoise", model, tmp_path / "blank.npy", "-o", tmp_path / "b.png").returncode == 0
+    )

@@ -1,0 +1,94 @@
+"""A callback is told every step, and can use what is known by then."""
+
+import numpy as np
+import pytest
+
+from hcnet import HCN, FeatureLearner, Layer
+from hcnet.datasets import shapes, two_bars
+from hcnet.engine.driver import Status
+
+
+@pytest.fixture(scope="module")
+def images():
+    return two_bars(size=(24, 24), n_placements=12, random_state=0).images
+
+
+def learned(images, **parameters):
+    steps = []
+    learner = FeatureLearner(feature_size=(6, 6), n_init=2, random_state=0, **parameters)
+    learner.set_params(callback=steps.append).fit(images)
+    return learner, steps
+
+
+def test_every_step_of_every_start_is_told(images):
+    learner, steps = learned(images)
+    stages = [step.stage for step in steps if step.iteration == 1]
+    assert stages == ["Message passing", "Refining", "Refining"]  # the second starts from nothing
+    assert [step.history[-1].iteration for step in steps] == list(range(1, len(steps) + 1))
+    seconds = [step.seconds for step in steps]
+    assert seconds == sorted(seconds)
+    assert max(step.log_joint for step in steps) == pytest.approx(learner.log_joint_, rel=0.05)
+    assert all(step.total >= step.iteration for step in steps)
+
+
+def test_watching_changes_nothing(images):
+    watched, _ = learned(images)
+    alone = FeatureLearner(feature_size=(6, 6), n_init=2, random_state=0).fit(images)
+    np.testing.assert_array_equal(watched.features_, alone.features_)
+    np.testing.assert_array_equal(watched.placements_, alone.placements_)
+    assert watched.log_joint_ == alone.log_joint_
+
+
+def test_the_model_of_a_step_can_be_used_and_saved(images, tmp_path):
+    models = []
+
+    def keep(step):
+        if step.iteration in (1, 20):
+            models.append(step.model())
+
+    learner = FeatureLearner(feature_size=(6, 6), n_init=1, random_state=0, callback=keep)
+    learner.fit(images)
+    assert len(models) >= 2
+    model = models[-1]
+    assert model.status_ == Status.RUNNING.value
+    assert model.denoise(images).shape == images.shape
+    assert model.compression_ratio_ >= learner.compression_ratio_ - 1e-9
+    model.save(tmp_path / "now.hcn")
+    assert FeatureLearner.load(tmp_path / "now.hcn").features_.shape == model.features_.shape
+    assert learner.status_ != Status.RUNNING.value
+
+
+def test_streams_tell_their_minibatches_and_the_refinement_at_the_end(images):
+    steps = []
+    learner = FeatureLearner(
+        n_features=4,
+        feature_size=(6, 6),
+        random_state=0,
+        callback=lambda step: steps.append((step.stage, step.model().features_.shape)),
+    )
+    learner.fit_stream(np.concatenate([images] * 6))
+    assert steps[0][0] == "Minibatches"
+    assert steps[-1] == ("Refining", learner.features_.shape)
+
+
+def test_a_network_tells_its_passes():
+    data, steps = shapes(n_images=20, random_state=0), []
+
+    def keep(step):
+        steps.append(step.stage)
+        if len(steps) == 3:
+            assert step.model().predict(data.images).shape == (20,)
+            assert step.model().log_joint_ == step.log_joint
+
+    HCN([Layer(4, size=21), Layer()], n_classes=4, max_iter=4, random_state=0, callback=keep).fit(
+        data.images
+    )
+    assert steps == ["Start 1 of 2"] * 2 + ["Start 2 of 2"] * 2 + ["Best start"] * 2
+
+
+def test_an_error_in_a_callback_reaches_its_author(images):
+    def broken(step):
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        learned(images)[0].set_params(callback=broken).fit(images)

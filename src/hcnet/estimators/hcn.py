@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,17 +14,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet import archive
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import LARGEST, listed, named
+from hcnet.archive.reading import Section
+from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.network_streaming import NetworkStreaming
+from hcnet.estimators.saving import Saving
 from hcnet.hierarchy import inference
 from hcnet.hierarchy.decoding import Configuration
 from hcnet.hierarchy.explaining import CANDIDATES, agreeing
 from hcnet.hierarchy.learn import N_INIT, LearnedNetwork, NetworkOptions, learn_network
-from hcnet.hierarchy.model import FORMAT, VERSION, NetworkModel
+from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network, sample, sample_templates
-from hcnet.hierarchy.specification import DAMPING, Layer, build_network
+from hcnet.hierarchy.specification import Layer, build_network
 from hcnet.images import BoolArray, Images
 from hcnet.layers import equal_classes
 from hcnet.online.network import FORGETTING, NetworkStream
@@ -55,10 +57,11 @@ from hcnet.validation.parameters import (
     check_positive,
     check_random_state,
     check_schedule,
+    check_share,
 )
 
 
-class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
+class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstimator):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
 
     Every image shows one template; a template is made of features of the layer below, these of
@@ -129,13 +132,16 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         The template of every training image.
     log_joint_ : float
         Joint log-probability of training images, what explains them, and weights.
-    n_iter_, history_, status_, memory_
-        Passes of the best start, what was measured after each, why it stopped, bytes it took.
+    n_iter_, history_, status_, seconds_, memory_
+        Passes of the best start, what was measured after each, why it stopped, how long all took,
+        bytes it took.
         Of a stream: its minibatches.
     n_images_seen_ : int
         Images of the stream so far.
 
     """
+
+    _kind = "HCN"
 
     def __init__(
         self,
@@ -182,21 +188,40 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        mask: ArrayLike | None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = EVERY,
+    ) -> Self:
         """Learn the weights of all layers.
 
         `y` holds a label per image, -1 for images without one, or is None.  `mask` is True (or X is
         NaN) where a pixel is missing.
+
+        With a `checkpoint`, the path of a file, learning is written down every so many seconds: the
+        same call goes on from there, whatever happened to the process, and comes to the same end.
         """
         images = check_images(X, mask).images
         labels = check_labels(y, images.n_images, self._n_classes())
-        if self.batch_size is not None:
-            return self._fit_minibatches(images, labels)
-        rng = check_random_state(self.random_state)
+        data = None
+        if checkpoint is not None:
+            names = np.frombuffer(repr(labels.classes.tolist()).encode(), np.uint8)
+            data = digest(*images.arrays(), labels.codes, names)
+        with self._keeping(checkpoint, every, "fit", data) as keeper:
+            if self.batch_size is not None:
+                return self._fit_minibatches(images, labels, keeper)
+            return self._fit_whole(images, labels, keeper)
+
+    def _fit_whole(self, images: Images, labels: Labels, keeper: Checkpoint | None) -> Self:
+        rng = self._generator(keeper)
         network, options = self._build(images, labels, rng)
         progress = Bar() if self.verbose else Silence()
         allowed = agreeing(network, labels.codes)
-        learned = learn_network(network, images, allowed, options, rng, progress)
+        learned = learn_network(network, images, allowed, options, rng, progress, keeper)
         self._store(learned, network, labels, images)
         return self
 
@@ -374,65 +399,44 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         other._publish(NetworkModel(network, old.weights, names))
         return other
 
-    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the learned network to a file (no pickle); `load` reads it.
+    def _model_contents(self) -> Contents:
+        return self._model.contents()
 
-        After `partial_fit` or `fit_stream` the file also holds the state of the stream: what is
-        loaded goes on learning as if nothing had happened.
-        """
-        check_is_fitted(self)
-        method, candidates, n_passes = self._method()
-        settings = {"inference": method, "candidates": candidates, "n_passes": n_passes}
-        contents = replace(self._model, settings=settings).contents()
-        if self._stream is not None:
-            contents = contents.with_part("stream", self._stream.contents())
-            contents.header["stream"]["batch_size"] = self.batch_size
-        return archive.write(path, contents, overwrite)
+    def _read_model(self, file: Section) -> None:
+        model = NetworkModel.read(file.part("model"))
+        self._publish(model)
+        if "stream" not in file.header:
+            return
+        if len(self.layers) != len(model.network.levels):
+            raise ValueError("its layers are not those of its stream")
+        options = self._options(tuple(layer.damping for layer in self.layers))
+        part = file.part("stream")
+        self._stream = NetworkStream.read(part, model.network, model.classes, options)
+        self._stream.made_for = self._structure()
+        self.n_images_seen_, self.n_iter_ = self._stream.n_images, self._stream.n_batches
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a learned network: ready to use, and to go on with its stream if it had one."""
-        with archive.Reader(path, FORMAT, VERSION) as file:
-            model = NetworkModel.read(file)
-            stream, how = None, {}
-            if "stream" in file.header:
-                stream = NetworkStream.read(file.part("stream"), model.network, model.classes)
-                how = {"batch_size": file.header["stream"]["batch_size"]}
-        network, n_classes = model.network, len(model.classes)
-        layers = [
-            Layer(
-                # Templates follow from the classes, also if it learns again.
-                n_features=level.features.n_features if level is not network.levels[-1] else None,
-                size=level.features.feature_size,
-                pool=level.pool.window,
-                pool_border=level.pool.border,
-                p_W=level.p_W,
-                damping=DAMPING if stream is None else stream.options.damping[k],
-            )
-            for k, level in enumerate(network.levels)
+    def _parameter(cls, name: str, value: Any) -> Any:
+        if name != "layers":
+            return super()._parameter(name, value)
+        layers = [named("layers", about) for about in listed("layers", value)]
+        return [
+            Layer(**{key: Saving._parameter(key, one) for key, one in about.items()})
+            for about in layers
         ]
-        if stream is not None:
-            how |= {
-                "max_iter": stream.options.max_iter,
-                "vote": stream.options.vote,
-                "schedule": stream.options.schedule.name,
-                "engine": stream.options.engine,
-                "forgetting": stream.beliefs.forgetting,
-            }
-        loaded = cls(
-            layers,
-            n_classes,
-            network.classes.n_templates // n_classes,
-            p01=network.noise.p01,
-            p10=network.noise.p10,
-            **model.settings,
-            **how,
-        )
-        loaded._publish(model)
-        if stream is not None:
-            loaded._stream, stream.made_for = stream, loaded._structure()
-            loaded.n_images_seen_, loaded.n_iter_ = stream.n_images, stream.n_batches
-        return loaded
+
+    def _check_parameters(self) -> None:
+        per_class = check_needed("templates_per_class", self.templates_per_class)
+        self._n_classes()
+        # Whether the layers fit on an image is known only with the next one.
+        check_layers(self.layers, self.layers[-1].n_features or per_class, (LARGEST, LARGEST))
+        check_noise(self.p01, self.p10)
+        self._method()
+        self._options(())
+        self._minibatch_size()
+        check_needed("epochs", self.epochs)
+        check_share("forgetting", self.forgetting)
+        check_random_state(self.random_state)
 
     def _build(
         self, images: Images, labels: Labels, rng: np.random.Generator
@@ -472,6 +476,7 @@ class HCN(NetworkStreaming, ClassifierMixin, TransformerMixin, BaseEstimator):
         self.n_iter_ = learned.n_iter
         self.history_ = learned.history
         self.status_ = learned.status.value
+        self.seconds_ = learned.seconds
         self.memory_ = learned.memory
 
     def _publish(self, model: NetworkModel) -> None:

@@ -1,0 +1,3 @@
+"""The version of the library, where everything that needs it can reach it."""
+
+VERSION = "0.1.0"

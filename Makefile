@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 NAME ?= table1
 ARGS ?=
 
-.PHONY: demo test lint bench paper clean
+.PHONY: demo test test-long lint bench paper clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,6 +17,9 @@ demo: $(VENV)/installed
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest $(ARGS)
+
+test-long: $(VENV)/installed
+	$(BIN)/python -m pytest -m long $(ARGS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

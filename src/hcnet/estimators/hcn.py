@@ -60,6 +60,9 @@ from hcnet.validation.parameters import (
     check_share,
 )
 
+# Passes of a model file: one that asks for more is meant to keep its reader busy.
+MOST_PASSES = 1000
+
 
 class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstimator):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
@@ -431,7 +434,11 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
         # Whether the layers fit on an image is known only with the next one.
         check_layers(self.layers, self.layers[-1].n_features or per_class, (LARGEST, LARGEST))
         check_noise(self.p01, self.p10)
-        self._method()
+        if self._method()[2] > MOST_PASSES:
+            raise ValueError(
+                f"n_passes must be at most {MOST_PASSES} in a model that is saved, got "
+                f"{self.n_passes}; set it when it is loaded."
+            )
         self._options(())
         self._minibatch_size()
         check_needed("epochs", self.epochs)

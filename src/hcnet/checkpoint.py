@@ -82,6 +82,7 @@ class Checkpoint:
     _over: list[Contents] = field(default_factory=list)
     _stage: int = 0
     _cut_short: bool = False
+    _stepped: bool = False  # otherwise the file says it all
 
     def __post_init__(self) -> None:
         self._reader = Reader(self.path, KIND, f"choose another name, {_AGAIN}")
@@ -125,6 +126,7 @@ class Checkpoint:
 
     def keep(self, process: Resumable, so_far: Outcome[Any]) -> None:
         """Write it down if it is time, or if the run was cut short: then it can go on."""
+        self._stepped = True
         if so_far.status.cut_short:
             self._cut_short = True
             so_far = replace(so_far, status=Status.RUNNING)
@@ -144,7 +146,7 @@ class Checkpoint:
 
     def finish(self) -> None:
         """The fit is over: the same call returns the same at once, unless it was cut short."""
-        if not self._cut_short:
+        if self._stepped and not self._cut_short:
             try:
                 self._write(None)
             except OSError as error:
@@ -276,6 +278,11 @@ def digest(*arrays: NDArray[Any] | None) -> str:
         packed = np.packbits(array) if array.dtype == bool else np.ascontiguousarray(array)
         sum_.update(packed.reshape(-1).view(np.uint8).data if packed.size else b"")
     return sum_.hexdigest()
+
+
+def text_digest(text: str) -> str:
+    """A fingerprint of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _written_down(process: Resumable, so_far: Outcome[Any], finished: bool) -> Contents:

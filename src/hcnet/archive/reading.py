@@ -128,16 +128,17 @@ class Reader:
         about = self._read_header(archive, names.index(layout.HEADER))
         self._check_version(about)
         kind, library = about.get("kind"), about.get("library")
-        if not isinstance(kind, str) or not isinstance(library, str):
-            raise ValueError("its header is incomplete")
+        known = {"format", "version", "kind", "library", "arrays", "contents"}
+        if about.keys() != known or not isinstance(kind, str) or not isinstance(library, str):
+            raise ValueError("its header is incomplete, or says too much")
         self.kind, self.library = kind, library
-        listed_arrays = _listed_arrays(about.get("arrays"))
+        listed_arrays = _listed_arrays(about["arrays"])
         wanted = [layout.HEADER, *map(layout.member, listed_arrays), layout.SUMS]
         if names != wanted:
             raise ValueError("its members are not those that its header lists")
         _check_sizes(members, listed_arrays, self._path.stat().st_size)
         _check_sums(archive, listed_arrays)
-        return Section(named("contents", about.get("contents")), archive, listed_arrays)
+        return Section(named("contents", about["contents"]), archive, listed_arrays)
 
     def _read_header(self, archive: zipfile.ZipFile, which: int) -> dict[str, Any]:
         with archive.open(archive.infolist()[which]) as file:

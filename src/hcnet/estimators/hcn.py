@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from hcnet.archive.contents import Contents
 from hcnet.archive.fields import LARGEST, listed, named
 from hcnet.archive.reading import Section
-from hcnet.checkpoint import EVERY, Checkpoint, digest
+from hcnet.checkpoint import EVERY, Checkpoint, digest, text_digest
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.network_streaming import NetworkStreaming
@@ -212,8 +212,8 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
         labels = check_labels(y, images.n_images, self._n_classes())
         data = None
         if checkpoint is not None:
-            names = np.frombuffer(repr(labels.classes.tolist()).encode(), np.uint8)
-            data = digest(*images.arrays(), labels.codes, names)
+            names = text_digest(repr(labels.classes.tolist()))
+            data = names + digest(*images.arrays(), labels.codes)
         with self._keeping(checkpoint, every, "fit", data) as keeper:
             if self.batch_size is not None:
                 return self._fit_minibatches(images, labels, keeper)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hcnet.archive.generators import saveable
-from hcnet.checkpoint import EVERY, Checkpoint, digest
+from hcnet.checkpoint import EVERY, Checkpoint, text_digest
 from hcnet.estimators.streaming import Streaming
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.images import Images
@@ -74,7 +74,7 @@ class NetworkStreaming(Streaming):
         With a `checkpoint` as in `fit`.  The same call must get the same images again: those that
         were learned from already are read and passed over.
         """
-        data = None if classes is None else digest(np.array(repr(classes).encode()))
+        data = None if classes is None else text_digest(repr(classes))
         with self._keeping(checkpoint, every, "fit_stream", data) as keeper:
             return self._fit_pairs(source, classes, keeper)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 import math
@@ -22,7 +21,7 @@ from hcnet.archive.fields import named, number, shown, whole, word
 from hcnet.archive.generators import generator_state
 from hcnet.archive.reading import Reader, Section
 from hcnet.archive.writing import write
-from hcnet.checkpoint import Checkpoint, Identity, checkpointed
+from hcnet.checkpoint import Checkpoint, Identity, checkpointed, text_digest
 from hcnet.engine.driver import Status
 from hcnet.validation.parameters import check_path, check_random_state, check_waiting
 
@@ -90,8 +89,7 @@ class Saving:
             return checkpointed(None, waiting, Identity("", {}, None, None))
         seed, generator = self.random_state, None
         if not (seed is None or isinstance(seed, int | np.integer)):
-            state = json.dumps(generator_state(check_random_state(seed)))
-            generator = hashlib.sha256(state.encode()).hexdigest()
+            generator = text_digest(json.dumps(generator_state(check_random_state(seed))))
         parameters = self._plain_parameters()
         for name in _OTHERWISE:
             parameters.pop(name)

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[1] / "src" / "hcnet"
 # A module may import from its own layer and from those above it in this list: from the maths to
 # what a person holds.  A package stands for all its modules that are not listed by themselves.
 LAYERS = (
-    ("factors", "grey", "images", "layers", "version"),  # formulas, and what data and layers are
+    # Formulas, and what data and layers are.
+    ("factors", "grey", "images", "layers", "version", "whole_files"),
     ("datasets", "engine.schedules", "engine.driver", "engine.planes"),
     ("engine.compilation", "engine.cpu_compilation"),
     ("messages", "pool_messages", "objective", "archive"),

@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from hcnet.archive.contents import Contents
 from hcnet.archive.fields import named, number, whole, word
 from hcnet.archive.reading import Reader, Section
-from hcnet.archive.writing import remove_unfinished, write
+from hcnet.archive.writing import write
 from hcnet.engine.driver import Outcome, Record, Status
 from hcnet.version import VERSION
+from hcnet.whole_files import remove_unfinished
 
 KIND = "checkpoint"
 # Seconds between two checkpoints.

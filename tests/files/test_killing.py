@@ -41,10 +41,11 @@ def finish(process):
 def kill_again_and_again(name, folder, times, seed):
     """Kill a fit so many times, each at a random moment; how often it was in the middle of it."""
     rng = np.random.default_rng(seed)
-    began = time.perf_counter()
     whole = folder / "whole"
     whole.mkdir()
-    finish(start(name, whole))
+    process = start(name, whole)
+    began = time.perf_counter()
+    finish(process)
     seconds = time.perf_counter() - began
     hit = 0
     for _ in range(times):

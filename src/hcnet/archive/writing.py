@@ -1,22 +1,21 @@
-"""Writing a file so that it is there whole, or as it was before."""
+"""Writing a file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import re
-import secrets
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from numpy.typing import NDArray
 
 from hcnet.archive import layout
 from hcnet.archive.contents import Contents
 from hcnet.version import VERSION
+from hcnet.whole_files import write_whole
 
 # The same contents make the same file, whenever they are written.
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
@@ -25,42 +24,11 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 def write(
     path: str | os.PathLike[str], kind: str, contents: Contents, overwrite: bool = False
 ) -> Path:
-    """Write a file of a kind.
-
-    It is complete on the disk before it gets its name: whatever happens on the way, a file that
-    was there before stays as it was.
-    """
-    path = Path(path)
-    if path.exists() and not overwrite:
-        raise FileExistsError(
-            f"{path} exists already; choose another name, or pass overwrite=True to replace it."
-        )
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
-    # A name of its own in the same folder: nothing of the user's is in the way of it.  A file of
-    # `tempfile` would stay readable for its owner only.
-    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with part.open("xb") as target:
-            _write_members(target, kind, contents)
-            target.flush()
-            os.fsync(target.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-    return path
+    """Write a file of a kind, whole or not at all."""
+    return write_whole(Path(path), lambda target: _write_members(target, kind, contents), overwrite)
 
 
-def remove_unfinished(path: Path) -> None:
-    """Take away what a process that was killed while it wrote this file has left behind."""
-    pattern = re.compile(re.escape(path.name) + r"\.[0-9a-f]{16}\.part")
-    for other in path.parent.iterdir():
-        if pattern.fullmatch(other.name):
-            other.unlink(missing_ok=True)
-
-
-def _write_members(target: BinaryIO, kind: str, contents: Contents) -> None:
+def _write_members(target: IO[bytes], kind: str, contents: Contents) -> None:
     arrays = {key: layout.plain(array) for key, array in contents.arrays.items()}
     header = {
         "format": layout.FORMAT,
@@ -106,14 +74,3 @@ def _chunks(part: Any) -> Iterator[Any]:
     view = memoryview(part)
     for start in range(0, len(view), layout.CHUNK):
         yield view[start : start + layout.CHUNK]
-
-
-def _sync_folder(folder: Path) -> None:
-    """A new name is on the disk only when its folder is."""
-    if not hasattr(os, "O_DIRECTORY"):  # Windows, where folders cannot be opened
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

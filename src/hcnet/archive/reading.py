@@ -35,28 +35,38 @@ class Section:
         self, key: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool = True
     ) -> NDArray[Any]:
         """One of the arrays, which must be of this type and shape; None stands for any length."""
-        name, kind = self._prefix + key, np.dtype(dtype).newbyteorder("<")
+        kind = np.dtype(dtype).newbyteorder("<")
+        values = np.empty(self._size(key, kind.str, shape), kind)
+        self._read(key, values)
+        if finite and kind.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(f"its {self._prefix}{key} holds what is no number")
+        return values.astype(np.dtype(dtype), copy=False)
+
+    def _size(self, key: str, kind: str, shape: tuple[int | None, ...]) -> tuple[int, ...]:
+        """The shape of an array that is what it should be."""
+        name = self._prefix + key
         if name not in self._listed:
             raise ValueError(f"its {name} is missing")
         came, size = self._listed[name]
         fits = len(size) == len(shape) and all(
             n in (None, k) for n, k in zip(shape, size, strict=True)
         )
-        if came != kind.str or not fits:
+        if came != kind or not fits:
             wanted = "×".join("any" if n is None else str(n) for n in shape)
             raise ValueError(
-                f"its {name} is {came} of shape {shown(size)} instead of {kind.str} of {wanted}"
+                f"its {name} is {came} of shape {shown(size)} instead of {kind} of {wanted}"
             )
-        values = np.empty(size, kind)
+        return size
+
+    def _read(self, key: str, values: NDArray[Any]) -> None:
+        """Read an array whose type and shape are right."""
+        name = self._prefix + key
         with self._archive.open(layout.member(name)) as file:
-            file.read(len(layout.array_header(came, size)))
+            file.read(len(layout.array_header(*self._listed[name])))
             flat = values.reshape(-1).view(np.uint8)
             for start in range(0, flat.size, layout.CHUNK):
                 chunk = np.frombuffer(file.read(layout.CHUNK), np.uint8)
                 flat[start : start + layout.CHUNK] = chunk
-        if finite and kind.kind == "f" and not np.isfinite(values).all():
-            raise ValueError(f"its {name} holds what is no number")
-        return values.astype(np.dtype(dtype), copy=False)
 
     def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
         """An array of packed bits."""
@@ -69,7 +79,11 @@ class Section:
     def fill(self, into: dict[str, NDArray[Any]]) -> None:
         """Read messages into arrays that are there already; infinities may be among them."""
         for key, own in into.items():
-            own[...] = self.array(key, own.dtype, own.shape, finite=False)
+            if own.flags.c_contiguous and own.dtype == own.dtype.newbyteorder("<"):
+                self._size(key, own.dtype.str, own.shape)
+                self._read(key, own)  # messages may be too many to have them twice
+            else:
+                own[...] = self.array(key, own.dtype, own.shape, finite=False)
 
     def part(self, name: str) -> Section:
         """A part of the file."""

@@ -39,32 +39,36 @@ def finish(process):
 
 
 def kill_again_and_again(name, folder, times, seed):
-    """Kill a fit so many times, each at a random moment; how often it was in the middle of it."""
+    """Kill a fit so many times, each at a random moment; how often it came to its end.
+
+    Whenever it does, what it has learned is compared, and it starts anew.
+    """
     rng = np.random.default_rng(seed)
-    whole = folder / "whole"
+    whole, path, result = folder / "whole", folder / "fit.ckpt", folder / "result"
     whole.mkdir()
     process = start(name, whole)
     began = time.perf_counter()
     finish(process)
     seconds = time.perf_counter() - began
-    hit = 0
-    for _ in range(times):
+    kills = ends = 0
+    while kills < times or not result.exists():
+        result.unlink(missing_ok=True)
         with start(name, folder) as process:
-            # The processes that are killed share the way between them.
-            time.sleep(float(rng.uniform(0, 2 * seconds / times)))
-            process.kill()
-            process.wait(timeout=60)
-        hit += process.returncode < 0
-        if (folder / "fit.ckpt").exists():  # whole, whenever it was
-            reader = Reader(folder / "fit.ckpt")
+            if kills < times:
+                time.sleep(float(rng.uniform(0, seconds / 2)))
+                process.kill()
+            process.wait(timeout=250)
+        kills += process.returncode < 0
+        if path.exists():  # whole, whenever it was
+            reader = Reader(path)
             with reader:
                 assert reader.kind == "checkpoint"
-        (folder / "result").unlink(missing_ok=True)
-    finish(start(name, folder))
-    assert (folder / "result").read_text() == (whole / "result").read_text()
-    left = {file.name for file in folder.iterdir()}
-    assert left == {"fit.ckpt", "result", "whole"}  # nothing half-written
-    return hit
+        if process.returncode == 0:
+            ends += 1
+            assert result.read_text() == (whole / "result").read_text()
+            assert {file.name for file in folder.iterdir()} == {"fit.ckpt", "result", "whole"}
+            path.unlink()
+    return ends
 
 
 @pytest.mark.parametrize(("name", "times"), [("parts", 4), ("network", 2)])
@@ -76,7 +80,7 @@ def test_a_killed_fit_comes_to_the_same_end(name, times, tmp_path):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_that_is_killed_many_times_comes_to_the_same_end(name, tmp_path):
-    assert kill_again_and_again(name, tmp_path, 8, seed=1) >= 4  # nine fits: 72 kills
+    assert kill_again_and_again(name, tmp_path, 6, seed=1) >= 1  # nine fits: 54 kills
 
 
 def test_a_full_disk_is_said_and_does_not_stop_the_fit(tmp_path):

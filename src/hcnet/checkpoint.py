@@ -96,7 +96,7 @@ class Checkpoint:
                 self.close()
                 raise
             remove_unfinished(self.path)
-        else:
+        if self._found is None:
             self._write(None)  # if it cannot be written, better now than after an hour
         self._written = time.perf_counter()
 
@@ -194,6 +194,9 @@ class Checkpoint:
                 f"{self.path} is a model of {self._reader.kind} and no checkpoint; choose another "
                 f"name for the checkpoint."
             )
+        if "stage-0" not in self._found.header:  # nothing is lost: it may as well be another fit
+            self.close()
+            return
         if self._reader.library != VERSION:
             raise ValueError(
                 f"{self.path} is a checkpoint of hcnet {self._reader.library}, and this is hcnet "

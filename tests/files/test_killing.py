@@ -57,7 +57,8 @@ def kill_again_and_again(name, folder, times, seed):
             if kills < times:
                 time.sleep(float(rng.uniform(0, seconds / 2)))
                 process.kill()
-            process.wait(timeout=250)
+            _, said = process.communicate(timeout=250)
+        assert process.returncode <= 0, said
         kills += process.returncode < 0
         if path.exists():  # whole, whenever it was
             reader = Reader(path)
@@ -71,9 +72,8 @@ def kill_again_and_again(name, folder, times, seed):
     return ends
 
 
-@pytest.mark.parametrize(("name", "times"), [("parts", 4), ("network", 2)])
-def test_a_killed_fit_comes_to_the_same_end(name, times, tmp_path):
-    assert kill_again_and_again(name, tmp_path, times, seed=0) >= 1
+def test_a_killed_fit_comes_to_the_same_end(tmp_path):
+    assert kill_again_and_again("parts", tmp_path, 6, seed=0) >= 1
 
 
 @pytest.mark.long

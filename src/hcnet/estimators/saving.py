@@ -87,6 +87,7 @@ class Saving:
         waiting = check_waiting("every", every)
         if path is None:
             return checkpointed(None, waiting, Identity("", {}, None, None))
+        self._check_parameters()  # before there is a file
         seed, generator = self.random_state, None
         if not (seed is None or isinstance(seed, int | np.integer)):
             generator = text_digest(json.dumps(generator_state(check_random_state(seed))))

@@ -28,9 +28,9 @@ def with_power_cuts(fit, path, monkeypatch, steps):
     """Break a fit off right after every so many checkpoints, until it comes to its end."""
     written = [0]
 
-    def cut(*arguments, **options):
-        write(*arguments, **options)
-        written[0] += 1
+    def cut(path, kind, contents, **options):
+        write(path, kind, contents, **options)
+        written[0] += "stage-0" in contents.header  # not where it only begins
         if written[0] == steps + 1:
             written[0] = 0
             raise PowerCutError
@@ -57,7 +57,7 @@ def test_a_fit_that_is_broken_off_again_and_again_comes_to_the_same_end(
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # nothing is really lost here
     steps = {"parts": 7, "parts_stream": 5, "table": 99, "table_rank": 251}.get(name, 0)
     found, cuts = with_power_cuts(FITS[name], tmp_path / "fit.ckpt", monkeypatch, steps)
-    assert cuts >= 5
+    assert cuts >= 4
     assert learned(found) == whole
     assert [file.name for file in tmp_path.iterdir()] == ["fit.ckpt"]
 

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 NAME ?= table1
 ARGS ?=
 
-.PHONY: demo test test-long lint bench paper clean
+.PHONY: demo docs test test-long lint bench paper clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,10 @@ lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/installed
+	$(BIN)/python -m mkdocs build --strict
+	@echo "The documentation is in site/index.html."
+
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks.$(NAME) $(ARGS)
 
@@ -33,5 +37,5 @@ paper: $(VENV)/installed
 	$(BIN)/python -m benchmarks.paper $(ARGS)
 
 clean:
-	rm -rf $(VENV) .cache demo-output bench-output build dist .pytest_cache .mypy_cache .ruff_cache .numba_cache
+	rm -rf $(VENV) .cache demo-output bench-output site build dist .pytest_cache .mypy_cache .ruff_cache .numba_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -42,15 +42,20 @@ class Benchmark:
 
 
 def start(
-    name: str, description: str, arguments: Sequence[str] | None = None
+    name: str,
+    description: str,
+    arguments: Sequence[str] | None = None,
+    add_options: Callable[[argparse.ArgumentParser], None] | None = None,
 ) -> tuple[Benchmark, argparse.Namespace]:
-    """Parse the options that every benchmark has."""
+    """Parse the options that every benchmark has, and those that this one adds."""
     parser = argparse.ArgumentParser(prog=f"make bench NAME={name} ARGS=…", description=description)
     parser.add_argument("--quick", action="store_true", help="a small version, under a minute")
     parser.add_argument("--json", type=Path, metavar="FILE", help="one object per row")
     parser.add_argument("--seeds", type=int, help="number of seeds")
     parser.add_argument("--first-seed", type=int, default=8000)
     parser.add_argument("--only", help="comma-separated part of the benchmark")
+    if add_options is not None:
+        add_options(parser)
     options = parser.parse_args(arguments)
     if options.json is not None:
         options.json.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from benchmarks import (
     choices,
     deconvolution,
     inpainting,
+    mnist,
     noise,
     online,
     peers,
@@ -38,6 +39,7 @@ ALL = {
     "noise": (noise, "Two layers: noise in the training images"),
     "inpainting": (inpainting, "Two layers: a quarter of the image missing"),
     "choices": (choices, "Two layers: what the paper leaves open"),
+    "mnist": (mnist, "Two layers: digits from few examples"),
     "activeset": (activeset, "The active set beside the dense engine"),
     "speed": (speed, "Speed of a sweep"),
 }
@@ -114,6 +116,17 @@ ones with no true one within one pixel.""",
     "choices": """Shapes of 19×19, the hardest of the three sizes, without labels, 2,000
 test images; *solved* as above. Mean (least–most). Seconds are on one core, while another was
 busy.""",
+    "mnist": """MNIST, learned from the first 40 training digits of each class; errors on the
+10,000 test digits in percent, and on the same digits corrupted ([pictures](mnist.md)). The paper
+shows its corruptions without figures: ours were set on training digits so that the network with
+ReLU does about as badly as the paper's, so that the paper's columns say how hard the task is, and
+no more. All but the HCN choose their settings on 1,000 labelled training digits beyond the first
+100 of each class; the paper chose its CNN on the test set. *Same form*: the paper's HCN, 64
+features and 32 templates per class, with real weights. *ReLU*: 96 features and a dense layer, as
+the paper's CNN. *Pooled edges*: after a 5×5 max-pool. The seed draws weights and corruptions; SVM
+and k-NN have nothing else to vary. Mean (least–most); the networks, and the second table, which is
+of clean digits, are of seed 8000 alone. Seconds are with the choice of settings, on two cores that
+were busy with other work.""",
     "activeset": """Plain message passing from the first of the starting priors, until the joint
 log-probability has not risen for 15 sweeps; both engines one after the other on the same images,
 in sequential order. The first step of the active set includes the regions that are explored; *late*
@@ -143,9 +156,9 @@ def main() -> None:
             rows = [{**row, **facts()} for row in rows]
         else:
             rows = [row for row in stored if row["benchmark"] == name]
-            if not rows:
-                sections += [before[title]] if title in before else []
-                continue
+        if not rows:  # not asked for, or its data are not on this machine
+            sections += [before[title]] if title in before else []
+            continue
         print()
         text = module.report(rows)
         machines = sorted({r["machine"]["processor"] for r in rows})

@@ -1,12 +1,11 @@
 """Learn from images of one object, then recognise several in larger images, without retraining.
 
-python examples/several_objects.py [folder for pictures]
+python examples/several_objects.py [picture.png]
 """
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from hcnet import HCN, Layer
 from hcnet.datasets import shapes
 from hcnet.images import BoolArray
 from hcnet.plotting import image_grid
+from hcnet.plotting.drawing import tile_grid
 
 SIZE = (28, 84)  # room for three patterns of 25×25 side by side
 IMAGES = 200
@@ -35,8 +35,7 @@ def scenes(n: int, rng: np.random.Generator) -> tuple[BoolArray, BoolArray]:
 
 def main() -> None:
     """Learn, recognise, and draw new scenes."""
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "example-output")
-    folder.mkdir(exist_ok=True)
+    path = sys.argv[1] if len(sys.argv) > 1 else "several_objects.png"
     train = shapes(random_state=0)
     model = HCN([Layer(4, size=21), Layer()], n_classes=4, random_state=0, verbose=True)
     model.fit(train.images, train.templates)
@@ -45,10 +44,22 @@ def main() -> None:
     found = several.predict(X)
     print(f"images with exactly the right classes: {(found == present).all(axis=1).mean():.1%}")
     print(f"single classes right: {(found == present).mean():.2%}")
-    image_grid(X[:6], columns=2).save(folder / "scenes.png")
-    new, _ = several.sample(6, random_state=3)
-    image_grid(new, columns=2).save(folder / "generated.png")
-    print(f"pictures are in {folder}")
+    names = list(train.template_names)
+    captions = [" + ".join(names[k] for k in np.flatnonzero(row)) or "nothing" for row in found[:6]]
+    drawn, classes = several.sample(60, random_state=3)
+    crowded = drawn[classes.sum(axis=1) > 1][:2]
+    panels = [
+        image_grid(train.images[:8], columns=8, scale=4),
+        image_grid(X[:6], columns=2, scale=5, captions=captions),
+        image_grid(crowded, columns=2, scale=5),
+    ]
+    about = [
+        "Learned from images of one object",
+        "Recognised in larger images, without retraining",
+        "New scenes, drawn by the network",
+    ]
+    tile_grid(panels, columns=1, captions=about, margin=8, gap=16).save(path)
+    print(f"picture: {path}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ LAYERS = (
     ("refine",),
     ("learning",),
     ("factorization", "hierarchy", "inference"),
-    ("online",),
+    ("online", "export"),
     ("validation",),
     ("estimators", "preprocessing"),
     ("hcnet",),  # the public names

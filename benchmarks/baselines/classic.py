@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
@@ -53,10 +52,7 @@ class Chosen:
 
 
 class RadialSVM:
-    """`SVC` whose radial kernel is a matrix product.
-
-    With thousands of features that takes a tenth of the time of its own.
-    """
+    """`SVC` whose radial kernel is a matrix product, since there may be thousands of features."""
 
     def __init__(self, C: float, gamma: float | str = "scale") -> None:
         self.C = C
@@ -64,7 +60,7 @@ class RadialSVM:
 
     def fit(self, X: NDArray[Any], y: NDArray[Any]) -> RadialSVM:
         """Learn from rows of pixels; gamma "scale" is by their variance, as in `SVC`."""
-        self.X_ = X
+        self.X_, self.squares_ = X, (X**2).sum(axis=1)
         self.gamma_ = 1 / (X.shape[1] * X.var()) if self.gamma == "scale" else self.gamma
         self.svc_ = SVC(C=self.C, kernel="precomputed").fit(self._kernel(X), y)
         return self
@@ -74,7 +70,8 @@ class RadialSVM:
         return np.asarray(self.svc_.predict(self._kernel(X)))
 
     def _kernel(self, X: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(rbf_kernel(X, self.X_, float(self.gamma_)))
+        distances = (X**2).sum(axis=1)[:, None] + self.squares_ - 2 * X @ self.X_.T
+        return np.asarray(np.exp(-np.float32(self.gamma_) * np.maximum(distances, 0)))
 
 
 def svm(pool: int = 1) -> Chosen:

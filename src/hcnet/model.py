@@ -7,7 +7,7 @@ from typing import get_args
 
 from hcnet.archive.contents import Contents
 from hcnet.archive.fields import BELOW_HALF, listed, named, probability, size, whole, word
-from hcnet.archive.reading import Section
+from hcnet.archive.reading import Source
 from hcnet.images import BoolArray
 from hcnet.layers import Border
 from hcnet.objective import Priors
@@ -36,7 +36,7 @@ class PartsModel:
         return Contents(header).with_bits("features", self.features)
 
     @classmethod
-    def read(cls, file: Section) -> PartsModel:
+    def read(cls, file: Source) -> PartsModel:
         """The model of a file."""
         header = file.header
         shape = listed("feature_shape", header["feature_shape"], 4)

@@ -51,7 +51,8 @@ def kill_again_and_again(name, folder, times, seed):
     finish(process)
     seconds = time.perf_counter() - began
     kills = ends = 0
-    while kills < times or not result.exists():
+    ended = False
+    while kills < times or not ended:
         result.unlink(missing_ok=True)
         with start(name, folder) as process:
             began = time.perf_counter()
@@ -68,7 +69,8 @@ def kill_again_and_again(name, folder, times, seed):
             reader = Reader(path)
             with reader:
                 assert reader.kind == "checkpoint"
-        if process.returncode == 0:
+        ended = process.returncode == 0
+        if ended:
             ends += 1
             assert result.read_text() == (whole / "result").read_text()
             assert {file.name for file in folder.iterdir()} == {"fit.ckpt", "result", "whole"}

@@ -12,7 +12,7 @@ import stat
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,6 +20,25 @@ from numpy.typing import DTypeLike, NDArray
 from hcnet.archive import layout
 from hcnet.archive.fields import listed, named, shown, whole
 from hcnet.images import BoolArray
+
+
+class Source(Protocol):
+    """Where a model is read from: a file, or what `to_dict` made of it."""
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What is not an array."""
+        ...
+
+    def array(
+        self, key: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool = True
+    ) -> NDArray[Any]:
+        """One of the arrays, of this type and shape; None stands for any length."""
+        ...
+
+    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
+        """A binary array."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from hcnet.archive.reading import Section
 from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
+from hcnet.estimators.exporting import PartsExport
 from hcnet.estimators.parts_streaming import PartsStreaming
 from hcnet.estimators.saving import Saving
 from hcnet.images import BoolArray, Images
@@ -49,7 +50,7 @@ from hcnet.validation.parameters import (
 )
 
 
-class FeatureLearner(PartsStreaming, Saving, TransformerMixin, BaseEstimator):
+class FeatureLearner(PartsStreaming, PartsExport, Saving, TransformerMixin, BaseEstimator):
     """Finds the parts that binary images are made of, and where they are.
 
     An image is explained as binary features placed at some positions, ORed where they

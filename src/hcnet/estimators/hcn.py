@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -20,9 +20,11 @@ from hcnet.archive.reading import Section
 from hcnet.checkpoint import EVERY, Checkpoint, digest, text_digest
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
+from hcnet.estimators.exporting import NetworkExport
 from hcnet.estimators.network_streaming import NetworkStreaming
 from hcnet.estimators.saving import Saving
 from hcnet.hierarchy import inference
+from hcnet.hierarchy.bottom_up.learn import learn_bottom_up
 from hcnet.hierarchy.decoding import Configuration
 from hcnet.hierarchy.explaining import CANDIDATES, agreeing
 from hcnet.hierarchy.learn import N_INIT, LearnedNetwork, NetworkOptions, learn_network
@@ -64,7 +66,9 @@ from hcnet.validation.parameters import (
 MOST_PASSES = 1000
 
 
-class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstimator):
+class HCN(
+    NetworkStreaming, NetworkExport, Saving, ClassifierMixin, TransformerMixin, BaseEstimator
+):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
 
     Every image shows one template; a template is made of features of the layer below, these of
@@ -84,11 +88,20 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
     p01, p10 : float, default=1e-3
         Probability that an on pixel is seen off, and that an off pixel is seen on; each strictly
         between 0 and 0.5.
-    inference : {"explain", "forward", "passing"}, default="explain"
-        How known weights are used.  "forward": one forward pass, as in a CNN; the fastest.
+    algorithm : {"mpmp", "bottom-up"}, default="mpmp"
+        How weights are learned.  "mpmp": message passing in all layers at once (the paper's), for
+        parts that repeat but for noise and pooling, and few templates.  "bottom-up": a discrete
+        search, layer by layer, with examples as templates: for drawn and written things, which
+        come in many variants; much faster.  It ignores `n_init`, `vote`, `schedule` and `engine`,
+        and learns how far parts shift within their pools.
+    inference : {"explain", "forward", "passing", "match"} or None, default=None
+        How known weights are used.  None: "match" with the algorithm "bottom-up", else "explain".
+        "forward": one forward pass, as in a CNN; the fastest.
         "explain": the templates that the forward pass likes best are worked out down to the pixels,
         and the best explanation counts; on whole images the most accurate.  "passing": forward and
-        backward passes of messages (the paper's, for imputation).
+        backward passes of messages (the paper's, for imputation).  "match": all templates are
+        compared by what they expect and the image lacks, and by what the image has and they leave
+        unexplained; for many templates, clutter and deformation.
     candidates : int, default=8
         Templates that "explain" works out for each image.
     n_passes : int, default=1
@@ -154,7 +167,8 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
         *,
         p01: float = 1e-3,
         p10: float = 1e-3,
-        inference: str = "explain",
+        algorithm: str = "mpmp",
+        inference: str | None = None,
         candidates: int = CANDIDATES,
         n_passes: int = 1,
         n_init: int = N_INIT,
@@ -175,6 +189,7 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
         self.templates_per_class = templates_per_class
         self.p01 = p01
         self.p10 = p10
+        self.algorithm = algorithm
         self.inference = inference
         self.candidates = candidates
         self.n_passes = n_passes
@@ -210,6 +225,12 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
         """
         images = check_images(X, mask).images
         labels = check_labels(y, images.n_images, self._n_classes())
+        check_choice("algorithm", self.algorithm, tuple(_ALGORITHMS))
+        if checkpoint is not None and self.algorithm != "mpmp":
+            raise ValueError(
+                f"Only algorithm='mpmp' keeps checkpoints, got {self.algorithm!r}; leave checkpoint "
+                f"None."
+            )
         data = None
         if checkpoint is not None:
             names = text_digest(repr(labels.classes.tolist()))
@@ -223,9 +244,9 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
         rng = self._generator(keeper)
         network, options = self._build(images, labels, rng)
         progress = Bar() if self.verbose else Silence()
-        allowed = agreeing(network, labels.codes)
-        learned = learn_network(network, images, allowed, options, rng, progress, keeper)
-        self._store(learned, network, labels, images)
+        start = network, images, agreeing(network, labels.codes), options, rng, progress
+        learned = _ALGORITHMS[self.algorithm](*start, *([] if keeper is None else [keeper]))
+        self._store(learned, labels, images)
         return self
 
     def fit_transform(
@@ -434,6 +455,7 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
         # Whether the layers fit on an image is known only with the next one.
         check_layers(self.layers, self.layers[-1].n_features or per_class, (LARGEST, LARGEST))
         check_noise(self.p01, self.p10)
+        check_choice("algorithm", self.algorithm, tuple(_ALGORITHMS))
         if self._method()[2] > MOST_PASSES:
             raise ValueError(
                 f"n_passes must be at most {MOST_PASSES} in a model that is saved, got "
@@ -472,12 +494,10 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
             max_memory=check_count("max_memory", self.max_memory, 1, "None for no limit"),
         )
 
-    def _store(
-        self, learned: LearnedNetwork, network: Network, labels: Labels, images: Images
-    ) -> None:
+    def _store(self, learned: LearnedNetwork, labels: Labels, images: Images) -> None:
         self._forget()
-        self._publish(NetworkModel(network, learned.weights, labels.classes))
-        found = self._configuration(images, agreeing(network, labels.codes))
+        self._publish(NetworkModel(learned.network, learned.weights, labels.classes))
+        found = self._configuration(images, agreeing(learned.network, labels.codes))
         self.templates_ = _template(found)
         self.log_joint_ = learned.log_joint
         self.n_iter_ = learned.n_iter
@@ -504,16 +524,19 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
                 f"{wanted[0]} of {wanted[1]}×{wanted[2]}; pass such images, or use "
                 f"with_class_layer(image_size=…) for larger ones."
             )
-        if network.classes.p_on is not None and self.inference == "passing":
+        method = self._method()[0]
+        if network.classes.p_on is not None and method in ("passing", "match"):
             raise ValueError(
-                "inference must be 'explain' or 'forward' with a class layer that allows several "
-                "objects, got 'passing', which decides about every template by itself and finds "
-                "the same object many times; change it with set_params."
+                f"inference must be 'explain' or 'forward' with a class layer that allows several "
+                f"objects, got {method!r}, which judges every template by itself and would find "
+                f"the same object many times; change it with set_params."
             )
         return given
 
     def _method(self) -> tuple[inference.Method, int, int]:
-        method: Any = check_choice("inference", self.inference, inference.METHODS)
+        default = "match" if self.algorithm == "bottom-up" else "explain"
+        wanted = default if self.inference is None else self.inference
+        method: Any = check_choice("inference", wanted, inference.METHODS)
         candidates = check_needed("candidates", self.candidates)
         return method, candidates, check_needed("n_passes", self.n_passes)
 
@@ -557,6 +580,12 @@ class HCN(NetworkStreaming, Saving, ClassifierMixin, TransformerMixin, BaseEstim
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = []  # codes are int8, whatever the pixels were
         return tags
+
+
+_ALGORITHMS: dict[str, Callable[..., LearnedNetwork]] = {
+    "mpmp": learn_network,
+    "bottom-up": learn_bottom_up,
+}
 
 
 def _template(found: Configuration) -> NDArray[np.int64]:

@@ -144,6 +144,12 @@ class NetworkStreaming(Streaming):
     def _new_stream(
         self, images: Images, labels: Labels, keeper: Checkpoint | None
     ) -> NetworkStream:
+        if self.algorithm != "mpmp":
+            raise ValueError(
+                f"Only algorithm='mpmp' learns from a stream or in minibatches, got "
+                f"{self.algorithm!r}; change it with set_params, or call fit with all images and "
+                f"batch_size=None."
+            )
         rng = saveable(self._generator(keeper))
         network, options = self._build(images, labels, rng)
         forgetting = check_share("forgetting", self.forgetting)

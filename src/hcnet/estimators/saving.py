@@ -120,17 +120,23 @@ class Saving:
 
     @classmethod
     def _from_file(cls, file: Section) -> Self:
-        given = named("parameters", file.header["parameters"])
-        known = list(inspect.signature(cls.__init__).parameters)[1:]
-        strange = [name for name in given if name not in known]
-        if strange:
-            raise ValueError(f"it has a parameter {shown(strange[0])}, which {cls._kind} has not")
-        loaded = cls(**{name: cls._parameter(name, value) for name, value in given.items()})
-        loaded._check_parameters()
+        loaded = cls._with_parameters(file.header["parameters"])
         loaded._read_model(file)
         for name, value in _summary(named("training", file.header["training"])):
             setattr(loaded, name, value)
         return loaded
+
+    @classmethod
+    def _with_parameters(cls, plain: Any) -> Self:
+        """An estimator from plain values that anybody may have written."""
+        given = named("parameters", plain)
+        known = list(inspect.signature(cls.__init__).parameters)[1:]
+        strange = [name for name in given if name not in known]
+        if strange:
+            raise ValueError(f"it has a parameter {shown(strange[0])}, which {cls._kind} has not")
+        made = cls(**{name: cls._parameter(name, value) for name, value in given.items()})
+        made._check_parameters()
+        return made
 
     @classmethod
     def _parameter(cls, name: str, value: Any) -> Any:

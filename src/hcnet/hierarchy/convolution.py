@@ -1,18 +1,25 @@
 """Convolution and correlation with binary weights, as products of matrices.
 
 Both loop over the smaller of two grids, the positions of S or the window of W, so that the products
-are few and large.  S is (images, features, hs, ws), W (features, channels, h, w) and R (images,
-channels, hs + h - 1, ws + w - 1).
+are few and large.  Where few weights are on, correlation adds up those alone.  S is (images,
+features, hs, ws), W (features, channels, h, w) and R (images, channels, hs + h - 1, ws + w - 1).
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.images import BoolArray, FloatArray
 
 GRID = 2.0**16
+# Share of the weights up to which adding up those that are on beats a product of matrices.
+FEW = 0.05
+
+_parallel: Any = nb.njit(nogil=True, cache=True, parallel=True)
 
 
 def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
@@ -24,7 +31,10 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
     # changes with the number of images and threads: ties between positions are common.
     exact = np.rint(R.astype(np.float64) * GRID) / GRID
     out = np.zeros((n, F, hs, ws))
-    if hs * ws <= h * w:
+    if W.mean() <= FEW:
+        f, a, i, j = np.nonzero(W)
+        _add_up(exact, np.searchsorted(f, np.arange(F + 1)), a, i, j, out)
+    elif hs * ws <= h * w:
         weights = W.reshape(F, -1).T.astype(np.float64)
         for i, j in np.ndindex(hs, ws):
             out[:, :, i, j] = exact[:, :, i : i + h, j : j + w].reshape(n, -1) @ weights
@@ -34,6 +44,16 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
             part = exact[:, :, i : i + hs, j : j + ws].reshape(n, channels, -1)
             out += (at @ part).reshape(n, F, hs, ws)
     return out.astype(np.float32)
+
+
+@_parallel
+def _add_up(R: Any, start: Any, a: Any, i: Any, j: Any, out: Any) -> None:
+    for n in nb.prange(out.shape[0]):
+        for f in range(out.shape[1]):
+            for b in range(start[f], start[f + 1]):
+                for r in range(out.shape[2]):
+                    for c in range(out.shape[3]):
+                        out[n, f, r, c] += R[n, a[b], r + i[b], c + j[b]]
 
 
 def bconv(S: BoolArray, W: BoolArray) -> BoolArray:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
+from hcnet.hierarchy import matching
 from hcnet.hierarchy.decoding import Configuration, Scene, decode, each
 from hcnet.hierarchy.explaining import (
     all_allowed,
@@ -20,13 +21,14 @@ from hcnet.hierarchy.explaining import (
     template_scores,
 )
 from hcnet.hierarchy.forward import forward
+from hcnet.hierarchy.matching import match
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.hierarchy.specification import perturbed_window
 from hcnet.images import BoolArray, FloatArray, Images
 
-Method = Literal["explain", "forward", "passing"]
+Method = Literal["explain", "forward", "passing", "match"]
 METHODS: tuple[str, ...] = get_args(Method)
 
 # Images that are worked on at once, and the bytes that they may take.
@@ -62,6 +64,8 @@ def configuration(
             passing = pass_messages(model, batch, allowed[rows], n_passes)
             top = _decide_templates(passing)
             return decode(Scene(network, model.weights, batch, passing.up), top)
+        if method == "match":
+            return _best_match(model, batch, allowed[rows])
         few = candidates if method == "explain" else 1
         return explain(network, model.weights, batch, allowed[rows], few)
 
@@ -92,12 +96,16 @@ def class_scores(
     def one(batch: Images, rows: slice) -> NDArray[np.float64]:
         if method == "explain":
             return explain_classes(network, weights, batch, candidates)
+        everything = all_allowed(network, batch.n_images)
+        if method == "match":
+            matches = match(network, weights, batch, everything)
+            return matching.class_scores(network, matches, entry_categories(network))
         if method == "passing":
-            passing = pass_messages(model, batch, all_allowed(network, batch.n_images), n_passes)
+            passing = pass_messages(model, batch, everything, n_passes)
             up = passing.up[-1]
         else:
             up = forward(network, weights, batch.evidence(network.noise))[-1]
-        score = template_scores(network, up, all_allowed(network, batch.n_images))
+        score = template_scores(network, up, everything)
         return _class_maxima(network, score)
 
     return np.concatenate(_batches(images, _batch_size(network, method), one))
@@ -124,6 +132,15 @@ def pass_messages(
         passing.forward(Schedule(shuffle=False), [1.0] * len(network.levels))
         passing.backward(EXPLAIN_AWAY)
     return passing
+
+
+def _best_match(model: NetworkModel, images: Images, allowed: BoolArray) -> Configuration:
+    network, weights = model.network, model.weights
+    best = match(network, weights, images, allowed).argmax(axis=1)
+    up = forward(network, weights, images.evidence(network.noise))
+    top = np.zeros((images.n_images, up[-1][0].size), bool)
+    top[np.arange(len(top)), best] = True
+    return decode(Scene(network, weights, images, up), top.reshape(up[-1].shape))
 
 
 def _decide_templates(passing: NetworkPassing) -> BoolArray:

@@ -60,6 +60,7 @@ class NetworkOptions:
 class LearnedNetwork:
     """What learning returns."""
 
+    network: Network
     weights: list[BoolArray]
     log_joint: float
     status: Status
@@ -231,6 +232,7 @@ def learn_network(
     regrouped = process.decide(regroup(network, decided.weights, images, allowed))
     decided = max(decided, regrouped, key=lambda one: one.log_joint)
     return LearnedNetwork(
+        network=network,
         weights=decided.weights,
         log_joint=decided.log_joint,
         status=outcome.status,

@@ -20,7 +20,7 @@ from hcnet.archive.fields import (
     whole,
     word,
 )
-from hcnet.archive.reading import Section
+from hcnet.archive.reading import Source
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import ClassLayer, FeatureLayer, PoolBorder, PoolLayer
@@ -74,7 +74,7 @@ class NetworkModel:
         return contents
 
     @classmethod
-    def read(cls, file: Section) -> NetworkModel:
+    def read(cls, file: Source) -> NetworkModel:
         """The model of a file."""
         header = file.header
         p01, p10 = (
@@ -119,7 +119,7 @@ def _names(names: list[Any]) -> NDArray[Any]:
 
 
 def _level(
-    file: Section, k: int, about: dict[str, Any], channels: int, below: tuple[int, int]
+    file: Source, k: int, about: dict[str, Any], channels: int, below: tuple[int, int]
 ) -> Level:
     border = word("pool_border", about["pool_border"], get_args(PoolBorder))
     pool = PoolLayer(channels, size("pool", about["pool"]), below, border)

@@ -107,7 +107,10 @@ def tile_grid(
     margin: int = 0,
     gap: int = GAP,
 ) -> Image.Image:
-    """Tiles in a grid, each centred in its cell with its caption centred below."""
+    """Tiles in a grid, each centred in its cell with its caption centred below.
+
+    Columns are equally wide; a row is as high as its highest tile.
+    """
     columns = min(columns or sheet_columns(len(tiles)), len(tiles))
     rows = -(-len(tiles) // columns)
     font = ImageFont.load_default(TEXT)
@@ -115,15 +118,16 @@ def tile_grid(
     width = max(tile.width for tile in tiles)
     if captions is not None:
         width = max([width, *(math.ceil(font.getlength(text)) for text in captions)])
-    height = max(tile.height for tile in tiles)
+    heights = [max(t.height for t in tiles[r * columns : (r + 1) * columns]) for r in range(rows)]
+    tops = [margin + sum(heights[:r]) + r * (line + gap) for r in range(rows)]
     sheet = blank(
         2 * margin + columns * (width + gap) - gap,
-        2 * margin + rows * (height + line + gap) - gap,
+        tops[-1] + heights[-1] + line + margin,
     )
     draw = ImageDraw.Draw(sheet)
     for k, tile in enumerate(tiles):
         left = margin + k % columns * (width + gap)
-        top = margin + k // columns * (height + line + gap)
+        top, height = tops[k // columns], heights[k // columns]
         sheet.paste(tile, (left + (width - tile.width) // 2, top + (height - tile.height) // 2))
         if captions is not None:
             centre = (left + width / 2, top + height + 4)

@@ -1,0 +1,1 @@
+"""Learning a network layer by layer from the image upwards, by a discrete search."""

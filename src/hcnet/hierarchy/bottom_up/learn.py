@@ -1,0 +1,137 @@
+"""Learning all levels from the image upwards: parts of parts, and examples as templates."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from hcnet.engine.driver import Limits, Outcome, Record, Status, interruptible, run
+from hcnet.hierarchy.bottom_up.parts import MOST_PARTS, Found, PartLearning
+from hcnet.hierarchy.bottom_up.templates import as_templates, choose, similarities, with_windows
+from hcnet.hierarchy.learn import LearnedNetwork, NetworkOptions, joint
+from hcnet.hierarchy.network import Level, Network
+from hcnet.images import BoolArray, Images
+from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.progress import Progress, Silence
+
+# Rounds of explaining and fitting per level.  After ten hardly anything changes.
+ROUNDS = 10
+# Most images of which each is compared with each; of more, some are drawn.
+MOST_EXAMPLES = 2000
+
+Parts = tuple[BoolArray, Found]
+
+
+def learn_bottom_up(
+    network: Network,
+    images: Images,
+    allowed: BoolArray,
+    options: NetworkOptions,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> LearnedNetwork:
+    """Learn all weights; arguments and result are those of `learn_network`."""
+    began = time.perf_counter()
+    if network.top_size != (1, 1):
+        raise ValueError(
+            f"With algorithm='bottom-up' a template must fill the image, but the last layer leaves "
+            f"it {network.top_size[0]}×{network.top_size[1]} positions; leave its size None."
+        )
+    memory = check_memory(network, images.n_images, options)
+    progress = progress or Silence()
+    parts: list[BoolArray] = []
+    outcomes: list[Outcome[Parts]] = []
+    maps = images
+    try:
+        with interruptible():
+            for k, level in enumerate(network.levels[:-1]):
+                progress.stage(f"Layer {k + 1} of {len(network.levels)}", _rounds(options))
+                outcomes.append(_learn_parts(level, maps, options, rng, progress, began))
+                W, found = outcomes[-1].best
+                parts.append(W)
+                maps = _placed(level, found)
+    finally:
+        progress.close()
+    some = np.arange(images.n_images)
+    if len(some) > MOST_EXAMPLES:
+        some = np.sort(rng.choice(len(some), MOST_EXAMPLES, replace=False))
+    templates = as_templates(network.levels[-1], maps.pixels[some])
+    examples = Images(images.pixels[some], images.observed[some])
+    similarity = similarities(network, parts, examples, templates)
+    chosen = choose(similarity, allowed[some], network, rng)
+    weights = [*parts, templates[chosen]]
+    network = with_windows(network, weights, examples, allowed[some], chosen)
+    return LearnedNetwork(
+        network=network,
+        weights=weights,
+        log_joint=joint(network, weights, images, allowed),
+        status=outcomes[-1].status if outcomes else Status.FINISHED,
+        n_iter=sum(outcome.n_iter for outcome in outcomes),
+        seconds=time.perf_counter() - began,
+        memory=memory,
+        history=_history(outcomes),
+    )
+
+
+def check_memory(network: Network, n_images: int, options: NetworkOptions) -> int:
+    """Bytes that a run needs; an error before it starts if that is more than allowed."""
+    needed = 0
+    for level in network.levels:
+        below = level.pool.n_channels * int(np.prod(level.pool.below_size))
+        R = level.pool.n_channels * int(np.prod(level.pool.size))
+        needed += n_images * (2 * below + 2 * R + 24 * MOST_PARTS)
+    examples = min(n_images, MOST_EXAMPLES)
+    top = network.levels[-1].features.feature_pixels
+    needed += examples * (top + 32 * examples)
+    if options.max_memory is not None and needed > options.max_memory:
+        raise NotEnoughMemoryError(
+            f"Learning would take {needed / 2**20:,.0f} MiB, and max_memory allows "
+            f"{options.max_memory / 2**20:,.0f} MiB: lower the images per fit (now {n_images}), or "
+            f"raise max_memory."
+        )
+    return needed
+
+
+def _learn_parts(
+    level: Level,
+    maps: Images,
+    options: NetworkOptions,
+    rng: np.random.Generator,
+    progress: Progress,
+    began: float,
+) -> Outcome[Parts]:
+    left = None
+    if options.max_seconds is not None:  # a run always makes one step
+        left = max(began + options.max_seconds - time.perf_counter(), 1e-3)
+    return run(
+        PartLearning(level, maps, rng),
+        Limits(max_iter=_rounds(options), max_seconds=left),
+        lambda k, measurement, seconds: progress.step(measurement),
+    )
+
+
+def _rounds(options: NetworkOptions) -> int:
+    return ROUNDS if options.max_iter is None else options.max_iter
+
+
+def _placed(level: Level, found: Found) -> Images:
+    """The placements as the maps that the next level explains."""
+    shape = (len(found.places), level.features.n_features, *level.features.placement_size)
+    S = np.zeros(shape, bool)
+    for n, places in enumerate(found.places):
+        S[n, places[:, 0], places[:, 1], places[:, 2]] = True
+    return Images(S, np.ones_like(S))
+
+
+def _history(outcomes: list[Outcome[Parts]]) -> list[Record]:
+    """The rounds of all levels as one history."""
+    history: list[Record] = []
+    for outcome in outcomes:
+        n, seconds = len(history), history[-1].seconds if history else 0.0
+        history += [
+            replace(record, iteration=record.iteration + n, seconds=record.seconds + seconds)
+            for record in outcome.history
+        ]
+    return history

@@ -1,0 +1,173 @@
+"""Learning the parts of one level: explain all maps by the parts, fit the parts, again and again.
+
+Both steps lower the same cost: 1 for every element of a map that is left unexplained, `LACKING` for
+every element of a part that finds nothing to explain, `PLACEMENT` for every part that is placed and
+`WEIGHT` for every element of a part.  Elements move within their pools by themselves, so that
+several may explain the same: hard assignments in place of message passing, which is what real, hand
+drawn material needs, where no part ever repeats exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter
+
+from hcnet.engine.driver import Measurement
+from hcnet.hierarchy.bottom_up.kernels import explain_all, fit_all
+from hcnet.hierarchy.network import Level
+from hcnet.images import BoolArray, Images
+
+IntArray = NDArray[np.int64]
+
+# Costs, in unexplained elements; chosen on digits: docs/mnist.md.
+LACKING = 1.5
+PLACEMENT = 1.0
+WEIGHT = 2.0
+# A part that is placed less often is given up, and starts anew from a piece of a map.
+LEAST_USE = 3
+# Most parts that one map is explained by.
+MOST_PARTS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the maps are explained by."""
+
+    places: list[IntArray]  # per map (placements, 3): part, row and column
+    left: IntArray  # per map, the elements that nothing explains
+
+
+class Maps:
+    """What lies below a level, as the search wants it."""
+
+    def __init__(self, level: Level, images: Images) -> None:
+        self.level = level
+        self.on = np.ascontiguousarray(images.pixels & images.observed)
+        # An element that is not seen may be there: nothing is lacking.
+        self.lacks = ~_pooled(level, images.pixels | ~images.observed)
+
+    def explain(self, W: BoolArray) -> Found:
+        """The parts that each map is made of."""
+        size = self.level.features.placement_size
+        found = np.zeros((len(self.on), MOST_PARTS, 3), np.int64)
+        bits, reach = _elements(W), _reach(W, self.level.pool.window)
+        costs = np.float32(LACKING), np.float32(PLACEMENT)
+        corner = self.level.pool.offset
+        n, left = explain_all(self.on, self.lacks, bits, reach, size, corner, costs, found)
+        return Found([places[:k] for places, k in zip(found, n, strict=True)], left)
+
+    def fit(self, W: BoolArray, found: Found) -> BoolArray:
+        """Parts that fit better where they are placed; those that are hardly used are empty."""
+        maps = np.repeat(np.arange(len(self.on)), [len(places) for places in found.places])
+        part, r, c = np.concatenate(found.places).T
+        use = np.bincount(part, minlength=len(W))
+        order = np.argsort(part, kind="stable")
+        places = np.stack([maps, r, c], axis=1)[order]
+        start = np.concatenate([[0], np.cumsum(use)])
+        new = W.copy()
+        costs = np.float32(LACKING), np.float32(WEIGHT)
+        pool = self.level.pool
+        fit_all(self.on, self.lacks, start, places, pool.window, pool.offset, costs, new)
+        new[use < LEAST_USE] = False
+        return new
+
+    def piece(self, left: IntArray, rng: np.random.Generator) -> BoolArray:
+        """A piece of a map to start a part from; maps with much unexplained come first."""
+        level = self.level
+        p = (left + 1e-9) * self.on.any(axis=(1, 2, 3))
+        n = rng.choice(len(p), p=p / p.sum())
+        _, y, x = rng.permutation(np.argwhere(self.on[n]))[0]
+        h, w = level.features.feature_size
+        top, left_edge = centre(level)
+        rows, columns = level.features.placement_size
+        r = int(np.clip(y - top - h // 2, 0, rows - 1))
+        c = int(np.clip(x - left_edge - w // 2, 0, columns - 1))
+        piece = self.on[n, :, r + top : r + top + h, c + left_edge : c + left_edge + w]
+        return np.asarray(piece)
+
+    def cost(self, W: BoolArray, found: Found) -> float:
+        """What all maps cost with these parts, all weights included."""
+        total = WEIGHT * int(W.sum()) + int(found.left.sum())
+        start, a, i, j = _elements(W)
+        for n, places in enumerate(found.places):
+            total += PLACEMENT * len(places)
+            for f, r, c in places:
+                own = slice(start[f], start[f + 1])
+                total += LACKING * int(self.lacks[n, a[own], r + i[own], c + j[own]].sum())
+        return float(total)
+
+
+class PartLearning:
+    """A process for the driver: one round of explaining and fitting per step."""
+
+    def __init__(self, level: Level, images: Images, rng: np.random.Generator) -> None:
+        self._maps, self._rng = Maps(level, images), rng
+        everything = self._maps.on.sum(axis=(1, 2, 3))
+        shape = level.weight_shape
+        self.W = np.zeros(shape, bool)
+        if everything.any():
+            self.W = np.array([self._maps.piece(everything, rng) for _ in range(shape[0])])
+        self.found = self._maps.explain(self.W)
+        self._cost = self._maps.cost(self.W, self.found)
+        self._changed = 0
+
+    def step(self) -> bool:
+        """Fit the parts to where they are, and explain the maps by them."""
+        new = self._maps.fit(self.W, self.found)
+        if self.found.left.any():
+            for f in np.flatnonzero(~new.any(axis=(1, 2, 3))):
+                new[f] = self._maps.piece(self.found.left, self._rng)
+        self._changed = int((new != self.W).sum())
+        self.W, self.found = new, self._maps.explain(new)
+        self._cost = self._maps.cost(self.W, self.found)
+        return self._changed > 0
+
+    def measure(self) -> Measurement:
+        """The cost, negative: like a log-probability, higher is better."""
+        left = self.found.left.sum() / max(int(self._maps.on.sum()), 1)
+        return Measurement(-self._cost, self._changed, note=f"{left:.1%} unexplained")
+
+    def state(self) -> tuple[BoolArray, Found]:
+        """The parts, and what they explain."""
+        return self.W, self.found
+
+
+def centre(level: Level) -> tuple[int, int]:
+    """The element below R[r, c] that is in the middle of its window, less (r, c)."""
+    (h, w), (top, left) = level.pool.window, level.pool.offset
+    return (h - 1) // 2 - top, (w - 1) // 2 - left
+
+
+def _pooled(level: Level, on: BoolArray) -> BoolArray:
+    """Which elements of R have one that is on in their window."""
+    (h, w), (top, left) = level.pool.window, level.pool.offset
+    rows, columns = level.pool.size
+    # The filter centres windows its own way: shift them so that they begin where ours do.
+    ours = maximum_filter(
+        np.pad(on, ((0, 0), (0, 0), (top, h), (left, w))),
+        size=(1, 1, h, w),
+        origin=(0, 0, -(h // 2), -(w // 2)),
+        mode="constant",
+    )
+    return np.ascontiguousarray(ours[:, :, :rows, :columns])
+
+
+def _elements(W: BoolArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """The weights that are on as lists: pointers per part, channels, rows, columns."""
+    f, a, i, j = np.nonzero(W)
+    return np.searchsorted(f, np.arange(len(W) + 1)), a, i, j
+
+
+def _reach(
+    W: BoolArray, window: tuple[int, int]
+) -> tuple[IntArray, IntArray, IntArray, IntArray, BoolArray]:
+    """What the parts explain, as lists (pointers per channel, parts, rows, columns) and whole."""
+    F, channels, h, w = W.shape
+    wide = np.zeros((F, channels, h + window[0] - 1, w + window[1] - 1), bool)
+    for i, j in np.ndindex(*window):
+        wide[:, :, i : i + h, j : j + w] |= W
+    a, f, i, j = np.nonzero(wide.transpose(1, 0, 2, 3))
+    return np.searchsorted(a, np.arange(channels + 1)), f, i, j, wide

@@ -1,0 +1,116 @@
+"""Templates: of all images that could stand for others, those that do it best.
+
+The parts of every image make a template.  A class keeps those of its images by which the others are
+matched best (medoids, chosen one after the other): real examples instead of averages, because the
+average of two ways to draw a digit is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.hierarchy.bottom_up.parts import centre
+from hcnet.hierarchy.explaining import all_allowed
+from hcnet.hierarchy.matching import match, shifted_windows
+from hcnet.hierarchy.network import Level, Network
+from hcnet.images import BoolArray, Images
+from hcnet.layers import equal_classes
+
+IntArray = NDArray[np.int64]
+
+
+def as_templates(level: Level, maps: BoolArray) -> BoolArray:
+    """Each map below the top level as a feature of it: (maps, channels, height, width)."""
+    _, channels, height, width = level.weight_shape
+    W = np.zeros((len(maps), channels, height, width), bool)
+    top, left = centre(level)
+    n, a, y, x = np.nonzero(maps)
+    # What lies at the border is in the window of the nearest element.
+    W[n, a, np.clip(y - top, 0, height - 1), np.clip(x - left, 0, width - 1)] = True
+    return W
+
+
+def similarities(
+    network: Network, parts: list[BoolArray], images: Images, templates: BoolArray
+) -> NDArray[np.float64]:
+    """How well each image is matched by the template of each: (images, templates)."""
+    *lower, top = network.levels
+    top = replace(top, features=top.features.with_features(len(templates)))
+    each = Network((*lower, top), equal_classes(len(templates), 1), network.noise)
+    return match(each, [*parts, templates], images, all_allowed(each, images.n_images))
+
+
+def choose(
+    similarity: NDArray[np.float64], allowed: BoolArray, network: Network, rng: np.random.Generator
+) -> IntArray:
+    """The image whose template each template of the network becomes.
+
+    `allowed` (images, templates) says which classes an image may have.
+    """
+    categories = np.array(network.classes.categories)
+    n_classes = network.classes.n_classes
+    own = _categories(similarity, allowed, categories, n_classes)
+    chosen = np.zeros(len(categories), np.int64)
+    for k in range(n_classes):
+        slots = np.flatnonzero(categories == k)
+        members = np.flatnonzero(own == k)
+        if not len(members):  # nothing is known of this class: anything is as good
+            members = rng.permutation(len(own))[:1]
+        some = members[medoids(similarity[np.ix_(members, members)], len(slots))]
+        chosen[slots] = np.resize(some, len(slots))  # too few images: some twice
+    return chosen
+
+
+def _categories(
+    similarity: NDArray[np.float64], allowed: BoolArray, categories: IntArray, n_classes: int
+) -> IntArray:
+    """The class of every image: its label, that of the labelled one most like it, or a cluster."""
+    possible = np.stack([allowed[:, categories == k].any(axis=1) for k in range(n_classes)], axis=1)
+    own: IntArray = np.asarray(possible.argmax(axis=1))
+    open_ = possible.sum(axis=1) > 1
+    if not open_.any():
+        return own
+    if open_.all():
+        centres = medoids(similarity, n_classes)
+        return np.asarray(similarity[:, centres].argmax(axis=1))
+    known = np.flatnonzero(~open_)
+    nearest = known[similarity[np.ix_(open_, known)].argmax(axis=1)]
+    own[open_] = own[nearest]
+    return own
+
+
+def with_windows(
+    network: Network,
+    weights: list[BoolArray],
+    images: Images,
+    allowed: BoolArray,
+    chosen: IntArray,
+) -> Network:
+    """The same network with pools that prefer the shifts by which images differ from templates.
+
+    `chosen` is the image that each template is; no image counts as one of its own template.
+    """
+    others = allowed & (chosen != np.arange(images.n_images)[:, None])
+    some = others.any(axis=1)
+    if not some.any():
+        return network
+    few = Images(images.pixels[some], images.observed[some])
+    nearest = match(network, weights, few, others[some]).argmax(axis=1)
+    windows = shifted_windows(network, weights, few, nearest)
+    levels = [replace(level, window=w) for level, w in zip(network.levels, windows, strict=True)]
+    return replace(network, levels=tuple(levels))
+
+
+def medoids(similarity: NDArray[np.float64], n: int) -> IntArray:
+    """Up to n examples that all others resemble as much as possible, chosen one after the other."""
+    covered = np.full(len(similarity), -np.inf)
+    chosen: list[int] = []
+    for _ in range(min(n, len(similarity))):
+        gain = np.maximum(similarity, covered[:, None]).sum(axis=0)
+        gain[chosen] = -np.inf
+        chosen.append(int(gain.argmax()))
+        covered = np.maximum(covered, similarity[:, chosen[-1]])
+    return np.array(chosen)

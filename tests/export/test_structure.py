@@ -1,0 +1,114 @@
+"""A model goes through JSON and comes back the same."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hcnet import HCN, FeatureLearner, Layer
+from hcnet.datasets import deconvolution, shapes
+
+
+@pytest.fixture(scope="module")
+def learner():
+    data = deconvolution(n_images=40, random_state=0)
+    return FeatureLearner(6, (5, 5), random_state=0).fit(data.images), data.images
+
+
+@pytest.fixture(scope="module")
+def network():
+    data = shapes(random_state=0, feature_size=11, n_images=40)
+    layers = [Layer(4, size=11, perturbation=0.3), Layer(pool_border="same", p_W=0.3)]
+    model = HCN(layers, templates_per_class=2, p01=0.01, p10=1e-3, candidates=3, random_state=0)
+    second = np.broadcast_to(data.template_weights, (4, 4, 1, 1))
+    second = np.pad(second, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    return model.set_weights([data.features, second], (15, 15), classes=["even", "odd"]), data
+
+
+def through_json(model):
+    return type(model).from_dict(json.loads(json.dumps(model.to_dict())))
+
+
+def test_parts_come_back_exactly(learner):
+    model, images = learner
+    back = through_json(model)
+    assert (back.features_ == model.features_).all()
+    assert back.features_.dtype == bool
+    priors = ("p_S_", "p_W_", "p01_", "p10_")
+    assert [getattr(back, p) for p in priors] == [getattr(model, p) for p in priors]
+    assert (back.placements(images) == model.placements(images)).all()
+    assert back.to_dict() == model.to_dict()
+
+
+def test_a_network_comes_back_exactly(network):
+    model, data = network
+    back = through_json(model)
+    for ours, theirs in zip(model.weights_, back.weights_, strict=True):
+        assert (ours == theirs).all()
+    for ours, theirs in zip(model._model.network.levels, back._model.network.levels, strict=True):
+        assert (ours.window == theirs.window).all()
+        assert ours.p_W == theirs.p_W
+    assert back.candidates == 3
+    assert back.classes_.tolist() == ["even", "odd"]
+    assert (back.predict(data.images) == model.predict(data.images)).all()
+    assert (back.predict_proba(data.images) == model.predict_proba(data.images)).all()
+    assert back.to_dict() == model.to_dict()
+
+
+def test_another_class_layer_comes_back(network):
+    several = network[0].with_class_layer(p_on=0.001, image_size=(20, 30))
+    back = through_json(several)
+    assert back._model.network.classes == several._model.network.classes
+    assert back._model.network.image_size == (20, 30)
+
+
+def test_weights_can_be_read_by_people(learner):
+    model, _ = learner
+    drawn = model.to_dict()["arrays"]["features"]
+    ring = ["#####", "#...#", "#...#", "#...#", "#####"]
+    assert [ring] in drawn
+
+
+def test_a_file_and_a_dictionary_hold_the_same(network, tmp_path):
+    model, _ = network
+    loaded = HCN.load(model.save(tmp_path / "model.hcn"))
+    assert loaded.to_dict() == model.to_dict()
+    assert through_json(model).get_params() == loaded.get_params()
+
+
+def test_no_parts_at_all_come_back():
+    X = np.random.default_rng(0).random((8, 8)) < 0.5
+    with pytest.warns(UserWarning, match="No part was found"):
+        nothing = FeatureLearner(2, 3, max_iter=0, random_state=0).fit(X)
+    assert through_json(nothing).features_.shape == (0, 1, 3, 3)
+
+
+DAMAGE = {
+    "nothing": lambda d: {},
+    "a list": lambda d: [1, 2],
+    "no weights": lambda d: d | {"arrays": {}},
+    "a letter in a row": lambda d: d | {"arrays": d["arrays"] | {"weights-0": [[["#x."]]]}},
+    "a row too short": lambda d: d | {"arrays": d["arrays"] | {"weights-0": [[["#"], ["##"]]] * 4}},
+    "another shape": lambda d: d | {"arrays": d["arrays"] | {"weights-1": [[["##"]]]}},
+    "no probability": lambda d: d | {"noise": [0, 2]},
+    "another border": lambda d: d | {"levels": [d["levels"][0] | {"pool_border": "round"}]},
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_dictionary_gets_a_sentence(damage, network):
+    with pytest.raises(ValueError, match=r"HCN\.to_dict made was expected") as caught:
+        HCN.from_dict(DAMAGE[damage](network[0].to_dict()))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_dictionary_of_the_other_estimator_is_told_apart(network, learner):
+    with pytest.raises(ValueError, match=r"read it with HCN\.from_dict"):
+        FeatureLearner.from_dict(network[0].to_dict())
+    with pytest.raises(ValueError, match=r"read it with FeatureLearner\.from_dict"):
+        HCN.from_dict(learner[0].to_dict())
+
+
+def test_a_newer_dictionary_says_so(learner):
+    with pytest.raises(ValueError, match="update hcnet"):
+        FeatureLearner.from_dict(learner[0].to_dict() | {"version": 99})

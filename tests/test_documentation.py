@@ -1,0 +1,195 @@
+"""What the documentation says holds: its code runs, its links lead somewhere, the site builds.
+
+The Python blocks of a page run in their order, in an empty folder and without network.  A block of
+``text`` right after one of them is what it prints.  A block below ``<!-- long -->``, and what
+follows it on its page, runs with the long tests only.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(
+    r"(?P<long><!-- long -->\s*)?^```python\n(?P<code>.*?)^```$"
+    r"(?:\n\n?^```text\n(?P<output>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    code: str
+    line: int
+    output: str | None
+    long: bool
+
+
+def blocks(page):
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            code=found["code"],
+            line=text.count("\n", 0, found.start("code")),
+            output=found["output"],
+            long=found["long"] is not None,
+        )
+        for found in BLOCK.finditer(text)
+    ]
+
+
+def quick(page):
+    """The blocks of a page before the first that takes long."""
+    found = blocks(page)
+    return found[: next((k for k, block in enumerate(found) if block.long), len(found))]
+
+
+def run(page, some):
+    names = {"__name__": "__main__"}
+    for block in some:
+        # Empty lines before the code: an error then names the line of the page.
+        code = compile("\n" * block.line + block.code, str(page), "exec")
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(code, names)
+        if block.output is not None:
+            assert said.getvalue().strip() == block.output.strip(), f"{page}:{block.line}"
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory):
+    """Handwritten digits (of scikit-learn, three times as large) in the files of MNIST."""
+    folder = tmp_path_factory.mktemp("data")
+    images, labels = load_digits(return_X_y=True)
+    images = (images.reshape(-1, 8, 8) * (255 / 16)).repeat(3, axis=1).repeat(3, axis=2)
+    images = np.pad(images, ((0, 0), (2, 2), (2, 2))).astype(np.uint8)
+    for name, rows in (("train", slice(0, 1500)), ("t10k", slice(1500, None))):
+        for kind, array in (("images-idx3", images[rows]), ("labels-idx1", labels[rows])):
+            sizes = b"".join(n.to_bytes(4, "big") for n in array.shape)
+            content = bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
+            (folder / f"{name}-{kind}-ubyte").write_bytes(content)
+    return folder
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch, digits):
+    """An empty folder, digits where MNIST is looked for, and no network."""
+
+    def refuse(*_):
+        raise OSError("The documentation must run without network.")
+
+    monkeypatch.setenv("HCNET_DATA", str(digits))
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if quick(p)], ids=lambda page: page.stem)
+def test_the_code_of_a_page_runs(page, elsewhere):
+    run(page, quick(page))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if len(quick(p)) < len(blocks(p))], ids=lambda page: page.stem
+)
+def test_the_code_of_a_page_runs_to_its_end(page, elsewhere):
+    run(page, blocks(page))
+
+
+def test_all_code_of_the_pages_is_found():
+    fences = sum(page.read_text(encoding="utf-8").count("```python") for page in PAGES)
+    assert sum(len(blocks(page)) for page in PAGES) == fences > 10
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_files(page):
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" not in target and not target.startswith(("#", "mailto:")):
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+PATCH = re.compile(r"^```diff\n--- (?P<file>\S+)\n(?P<lines>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# With what docs/extending.md adds, this must run.
+DOUBLING = """
+from hcnet import FeatureLearner
+from hcnet.datasets import deconvolution
+data = deconvolution(n_images=20, random_state=0)
+for engine in ("active", "dense", "reference"):
+    options = {"algorithm": "mpmp", "schedule": "doubling", "engine": engine, "max_iter": 3}
+    learner = FeatureLearner(4, 5, n_init=1, random_state=0, **options).fit(data.images)
+    assert len(learner.placements_)
+"""
+
+
+@pytest.fixture
+def extended(tmp_path):
+    """A copy of the source, with the patches of the page on extending."""
+    for part in ("src", "tests"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    patches = list(PATCH.finditer(page))
+    assert len(patches) == page.count("```diff") == 5
+    for patch in patches:
+        path = tmp_path / patch["file"]
+        lines = patch["lines"].splitlines(keepends=True)
+        before = "".join(line[1:] for line in lines if line[0] in " -")
+        after = "".join(line[1:] for line in lines if line[0] in " +")
+        text = path.read_text(encoding="utf-8")
+        assert text.count(before) == 1, f"{patch['file']} does not hold once:\n{before}"
+        path.write_text(text.replace(before, after), encoding="utf-8")
+    return tmp_path
+
+
+def python(folder, *command):
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder / "src")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_what_the_page_on_extending_adds_passes_its_tests(extended):
+    tests = ["tests/engine/test_schedules.py", "tests/test_factors.py", "-k", "doubling or at_most"]
+    done = python(extended, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert re.search(r"\b2[0-9] passed", done.stdout), done.stdout
+
+
+@pytest.mark.long
+def test_what_the_page_on_extending_adds_learns(extended):
+    done = python(extended, "-c", DOUBLING)
+    assert done.returncode == 0, done.stderr[-3000:]
+    tests = ["tests/engine/test_engines_agree.py", "-k", "doubling"]
+    done = python(extended, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    done = python(
+        ROOT, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path / "site")
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = {path.name for path in (tmp_path / "site").glob("*.html")}
+    assert {f"{page.stem}.html" for page in PAGES[1:]} | {"index.html", "changes.html"} <= pages
+    # The reference has methods of its own and inherited ones.
+    reference = (tmp_path / "site" / "reference.html").read_text(encoding="utf-8")
+    assert all(f"HCN.{name}" in reference for name in ("fit", "partial_fit", "to_onnx"))

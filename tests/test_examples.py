@@ -1,0 +1,68 @@
+"""Every example runs by itself, in any folder, and ends in a picture."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+# Those that take longest; the others take about 4 s each.
+LONG = {"inpainting", "page_of_text", "pixel_art", "several_objects", "shapes_hierarchy"}
+# What an example must say of its success.
+SAYS = {
+    "inpainting": "of 838 that were ink 723 are back",
+    "page_of_text": "10 of 10 letters exactly",
+    "pixel_art": "0 in what was rebuilt",
+    "several_objects": "images with exactly the right classes: 100.0%",
+    "shapes_hierarchy": "1000 of 1000 new images in the right cluster",
+    "spike_raster": "3 of 3 right to the last spike",
+    "stream": "600 images: 6 parts",
+    "yes_no_table": "of those that were missing 100.0%",
+}
+
+
+def run(name, folder, *arguments):
+    # As a person would, who has installed hcnet: warnings in their own code are not our business.
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(
+        [sys.executable, str(ROOT / "examples" / f"{name}.py"), *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in EXAMPLES],
+)
+def test_an_example_ends_in_a_picture(name, tmp_path):
+    done = run(name, tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert SAYS[name] in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == [f"{name}.png"]
+    with Image.open(tmp_path / f"{name}.png") as picture:
+        assert min(picture.size) > 300
+        assert len(picture.getcolors(1 << 20)) > 2
+
+
+@pytest.mark.long
+def test_a_picture_goes_where_told(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    done = run("stream", tmp_path, "pictures/mine.png")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [path.name for path in tmp_path.rglob("*.png")] == ["mine.png"]
+
+
+def test_every_example_is_in_the_gallery():
+    gallery = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    for name in EXAMPLES:
+        assert f"examples/{name}.py" in gallery
+        assert f"images/gallery-{name.replace('_', '-')}.png" in gallery

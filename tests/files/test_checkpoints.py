@@ -123,6 +123,13 @@ def test_a_time_limit_is_no_end(tmp_path):
     assert learned(found) == whole
 
 
+def test_the_bottom_up_algorithm_keeps_none(tmp_path):
+    model = HCN([Layer()], algorithm="bottom-up")
+    with pytest.raises(ValueError, match="Only algorithm='mpmp' keeps checkpoints"):
+        model.fit(IMAGE[None], checkpoint=tmp_path / "fit.ckpt")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_it_is_written_only_as_often_as_told(tmp_path, monkeypatch):
     times = []
     monkeypatch.setattr(checkpoint, "write", lambda *a, **k: times.append(1) or write(*a, **k))

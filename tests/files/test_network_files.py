@@ -83,6 +83,19 @@ def test_what_is_loaded_can_learn_again(supervised, tmp_path):
     assert loaded.weights_[0].shape == (4, 1, 7, 7)
 
 
+@pytest.mark.parametrize("inference", [None, "match", "explain"])
+def test_a_network_learned_bottom_up_answers_the_same(inference, tmp_path):
+    data = shapes(feature_size=7, jitter=1, n_images=12, random_state=0)
+    layers = [Layer(4, size=3), Layer()]
+    model = HCN(layers, algorithm="bottom-up", inference=inference, random_state=0)
+    model.fit(data.images, data.labels)
+    loaded = HCN.load(model.save(tmp_path / "digits.hcn"))
+    assert loaded.get_params() == model.get_params()
+    for ours, theirs in zip(model._model.network.levels, loaded._model.network.levels, strict=True):
+        np.testing.assert_array_equal(ours.window, theirs.window)
+    np.testing.assert_array_equal(loaded.predict(data.images), model.predict(data.images))
+
+
 def test_a_file_is_as_readable_as_any_other(data, tmp_path):
     (tmp_path / "other").write_text("")
     path = known(data).save(tmp_path / "shapes.hcn")

@@ -228,8 +228,8 @@ class HCN(
         check_choice("algorithm", self.algorithm, tuple(_ALGORITHMS))
         if checkpoint is not None and self.algorithm != "mpmp":
             raise ValueError(
-                f"Only algorithm='mpmp' keeps checkpoints, got {self.algorithm!r}; leave checkpoint "
-                f"None."
+                f"Only algorithm='mpmp' keeps checkpoints, got {self.algorithm!r}; leave "
+                f"checkpoint None."
             )
         data = None
         if checkpoint is not None:

@@ -1,4 +1,4 @@
-"""Learning all levels from the image upwards: parts of parts, and examples as templates."""
+"""Learning both levels from the image upwards: parts, and examples made of them as templates."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ def learn_bottom_up(
 ) -> LearnedNetwork:
     """Learn all weights; arguments and result are those of `learn_network`."""
     began = time.perf_counter()
+    # What a layer in between leaves unexplained would be lost to those above it.
+    if len(network.levels) > 2:
+        raise ValueError(
+            f"algorithm='bottom-up' learns networks of one or two layers, got "
+            f"{len(network.levels)}; leave layers out, or use algorithm='mpmp'."
+        )
     if network.top_size != (1, 1):
         raise ValueError(
             f"With algorithm='bottom-up' a template must fill the image, but the last layer leaves "

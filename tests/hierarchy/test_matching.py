@@ -1,0 +1,179 @@
+"""Matching both ways, against its definition in plain loops."""
+
+import numpy as np
+import pytest
+from definition import layer, network, random_images, random_weights
+
+from hcnet.hierarchy import matching
+from hcnet.hierarchy.explaining import agreeing, all_allowed, entry_categories
+from hcnet.hierarchy.matching import channel_costs, class_scores, match, shifted_windows
+from hcnet.images import Images
+
+
+def nets():
+    single = network(layer(3, (4, 4), (2, 2)), image_size=(5, 6), categories=(0, 1, 1))
+    yield "one level", single, [5]
+    yield (
+        "two levels",
+        network(
+            layer(4, (2, 3), (3, 3), "same", 0.4),
+            layer(3, (3, 3), (2, 3), "full", 0.6),
+            image_size=(6, 7),
+            categories=(0, 1, 1),
+            channels=2,
+        ),
+        [4, 5],
+    )
+    yield (
+        "three levels, several positions",
+        network(
+            layer(3, (2, 2), (3, 1), "same"),
+            layer(4, (2, 2), (2, 2), "full", 0.5),
+            layer(2, (2, 2), (3, 3), "same", 0.3),
+            image_size=(7, 6),
+            categories=(0, 1),
+        ),
+        [3, 4, 3],
+    )
+
+
+NETS = {name: (net, on) for name, net, on in nets()}
+
+
+def members(level, r, c):
+    """Position below, and relative log-probability, of all members of a pool."""
+    (h, w), (top, left) = level.pool.window, level.pool.offset
+    priors = level.log_prior[r, c]
+    for i in range(h):
+        for j in range(w):
+            y, x = r + i - top, c + j - left
+            if 0 <= y < level.pool.below_size[0] and 0 <= x < level.pool.below_size[1]:
+                yield i * w + j, y, x, float(priors[i * w + j] - priors.max())
+
+
+def expected(net, weights, pixels, observed, lacking):
+    """What a feature at a place lacks, and all that it could lack; by recursion."""
+
+    def placement(k, f, r, c):
+        return sum(element(k, a, r + i, c + j) for a, i, j in np.argwhere(weights[k][f]).tolist())
+
+    def everything(k, f):
+        if k < 0:
+            return -lacking[f]
+        return sum(everything(k - 1, a) for a, _, _ in np.argwhere(weights[k][f]).tolist())
+
+    def element(k, a, r, c):
+        options = []
+        for _, y, x, prior in members(net.levels[k], r, c):
+            if k == 0:
+                there = pixels[a, y, x] or not observed[a, y, x]
+                value = 0.0 if there else -lacking[a]
+            else:
+                value = placement(k - 1, a, y, x)
+            options.append(value + prior)
+        best = max(options)
+        return best if k == 0 else max(best, matching.HIDDEN * everything(k - 1, a))
+
+    return placement, everything
+
+
+def explained(net, weights, placement, everything, t, r, c, shape, shifts=None):
+    """Pixels that a template may explain, its parts where they lack least."""
+    marked = np.zeros(shape, bool)
+
+    def work(k, f, r, c):
+        for a, i, j in np.argwhere(weights[k][f]).tolist():
+            places = list(members(net.levels[k], r + i, c + j))
+            if k == 0:
+                for _, y, x, _ in places:
+                    marked[a, y, x] = True
+                continue
+            values = [placement(k - 1, a, y, x) + prior for _, y, x, prior in places]
+            best = int(np.argmax(np.round(values, 6)))  # the first of equals
+            if values[best] > matching.HIDDEN * everything(k - 1, a) + 1e-6:
+                if shifts is not None:
+                    shifts[k][places[best][0]] += 1
+                work(k - 1, a, *places[best][1:3])
+
+    work(len(weights) - 1, t, r, c)
+    return marked
+
+
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("seen", [1.0, 0.7])
+def test_match_is_what_its_definition_says(name, seen):
+    net, on = NETS[name]
+    rng = np.random.default_rng(3)
+    for _ in range(4):
+        weights = random_weights(net, rng, on)
+        images = random_images(net, 3, rng, on=0.2, observed=seen)
+        got = match(net, weights, images, all_allowed(net, 3))
+        lacking, unexplained = channel_costs(net, images)
+        categories = np.array(net.classes.categories)
+        height, width = net.top_size
+        got = got.reshape(3, len(categories), height, width)
+        for n in range(3):
+            pixels, observed = images.pixels[n], images.observed[n]
+            placement, everything = expected(net, weights, pixels, observed, lacking[n])
+            for t, r, c in np.ndindex(len(categories), height, width):
+                marked = explained(net, weights, placement, everything, t, r, c, pixels.shape)
+                left = (pixels & observed & ~marked).sum(axis=(1, 2)) @ unexplained[n]
+                prior = -np.log(net.classes.n_classes * height * width)
+                prior -= np.log((categories == categories[t]).sum())
+                want = matching.PIXEL * (placement(len(weights) - 1, t, r, c) - left) + prior
+                assert got[n, t, r, c] == pytest.approx(want, abs=1e-3)
+
+
+def test_shifts_are_counted_where_parts_are():
+    net, on = NETS["two levels"]
+    rng = np.random.default_rng(5)
+    weights = random_weights(net, rng, on)
+    images = random_images(net, 6, rng, on=0.3)
+    templates = rng.integers(3, size=6)
+    windows = shifted_windows(net, weights, images, templates)
+    lacking, _ = channel_costs(net, images)
+    shifts = [np.ones(level.pool.n_members) for level in net.levels]
+    for n, t in enumerate(templates):
+        pixels, observed = images.pixels[n], images.observed[n]
+        placement, everything = expected(net, weights, pixels, observed, lacking[n])
+        explained(net, weights, placement, everything, t, 0, 0, pixels.shape, shifts)
+    assert shifts[1].sum() > 12
+    assert np.array_equal(windows[0], net.levels[0].window)
+    assert np.allclose(windows[1], shifts[1].reshape(2, 3) / shifts[1].max())
+
+
+def test_templates_that_a_label_rules_out_are_not_chosen():
+    net, on = NETS["two levels"]
+    rng = np.random.default_rng(0)
+    weights, images = random_weights(net, rng, on), random_images(net, 20, rng)
+    codes = rng.integers(2, size=20)
+    score = match(net, weights, images, agreeing(net, codes))
+    assert np.array_equal(entry_categories(net)[score.argmax(axis=1)], codes)
+
+
+def test_all_templates_of_a_class_count_together():
+    net, _ = NETS["one level"]
+    score = np.log(np.array([[0.2, 0.15, 0.15]]))
+    assert np.allclose(np.exp(class_scores(net, score, np.array([0, 1, 1]))), [[0.2, 0.3]])
+
+
+def test_what_is_left_unexplained_counts():
+    """A template that expects little does not win by that."""
+    net = network(layer(2, (4, 4), (1, 1)), image_size=(4, 4), categories=(0, 1))
+    W = np.zeros((2, 1, 4, 4), bool)
+    W[0, 0, 1, 1] = True  # a dot
+    W[1, 0, 1] = True  # a bar that holds the dot
+    bar = Images(W[1:], np.ones_like(W[1:]))
+    assert match(net, [W], bar, all_allowed(net, 1)).argmax() == 1
+    dot = Images(W[:1], np.ones_like(W[:1]))
+    assert match(net, [W], dot, all_allowed(net, 1)).argmax() == 0
+
+
+def test_a_full_channel_means_less():
+    net = network(layer(1, (4, 4), (2, 2)), image_size=(5, 5), categories=(0,), channels=2)
+    X = np.zeros((1, 2, 5, 5), bool)
+    X[0, 0, 0, 0] = True
+    X[0, 1] = True
+    lacking, unexplained = channel_costs(net, Images(X, np.ones_like(X)))
+    assert lacking[0, 0] > lacking[0, 1] > 0
+    assert unexplained[0, 0] > unexplained[0, 1] > 0

@@ -16,6 +16,7 @@ LAYERS = (
     ("datasets", "engine.schedules", "engine.driver", "engine.planes"),
     ("engine.compilation", "engine.cpu_compilation", "engine.threads"),
     ("messages", "pool_messages", "memory", "objective", "archive"),
+    ("checkpoint",),
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
     ("engine.placements", "model", "progress", "environment"),
     ("refine",),

@@ -10,11 +10,12 @@ from hcnet import version
 if TYPE_CHECKING:
     from hcnet.estimators.boolean_matrix import BooleanMatrixFactorization
     from hcnet.estimators.feature_learner import FeatureLearner
+    from hcnet.estimators.files import load
     from hcnet.estimators.hcn import HCN
     from hcnet.hierarchy.specification import Layer
 
 __version__ = version.VERSION
-__all__ = ["HCN", "BooleanMatrixFactorization", "FeatureLearner", "Layer", "__version__"]
+__all__ = ["HCN", "BooleanMatrixFactorization", "FeatureLearner", "Layer", "__version__", "load"]
 
 # Loaded on first use: Numba takes a second to import, and `hcnet --version` needs none of it.
 _HOMES = {
@@ -22,6 +23,7 @@ _HOMES = {
     "FeatureLearner": "hcnet.estimators.feature_learner",
     "HCN": "hcnet.estimators.hcn",
     "Layer": "hcnet.hierarchy.specification",
+    "load": "hcnet.estimators.files",
 }
 
 

@@ -36,6 +36,10 @@ class Images:
     pixels: BoolArray
     observed: BoolArray
 
+    def arrays(self) -> tuple[BoolArray, ...]:
+        """All that there is to it."""
+        return self.pixels, self.observed
+
     @property
     def n_images(self) -> int:
         """Number of images."""

@@ -1,19 +1,19 @@
-"""What learning leaves behind: features and priors, and their file."""
+"""What learning leaves behind: features and priors, and their part of a file."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 from typing import get_args
 
-import numpy as np
-
-from hcnet import archive
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import BELOW_HALF, listed, named, probability, size, whole, word
+from hcnet.archive.reading import Source
 from hcnet.images import BoolArray
 from hcnet.layers import Border
 from hcnet.objective import Priors
 
-FORMAT = "hcnet-parts"
-VERSION = 1
+# What `objective.estimate` and users can make of each prior.
+MOST_LIKELY = {"p_S": 0.5, "p_W": 0.6, "p01": BELOW_HALF, "p10": BELOW_HALF}
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,29 +25,32 @@ class PartsModel:
     border: Border
     image_size: tuple[int, int]
 
-    def contents(self) -> archive.Contents:
+    def contents(self) -> Contents:
         """What goes into a file."""
         header = {
-            "format": FORMAT,
-            "version": VERSION,
             "border": self.border,
             "image_size": list(self.image_size),
             "feature_shape": list(self.features.shape),
             "priors": asdict(self.priors),
         }
-        return archive.Contents(header, {"features": np.packbits(self.features)})
+        return Contents(header).with_bits("features", self.features)
 
     @classmethod
-    def read(cls, file: archive.Source) -> PartsModel:
+    def read(cls, file: Source) -> PartsModel:
         """The model of a file."""
         header = file.header
-        F, channels, h, w = (int(k) for k in header["feature_shape"])
-        height, width = (int(k) for k in header["image_size"])
-        if header["border"] not in get_args(Border):
-            raise ValueError(f"its border is {header['border']!r}")
+        shape = listed("feature_shape", header["feature_shape"], 4)
+        F, channels = whole("number of features", shape[0]), whole("channels", shape[1], 1)
+        height, width = size("feature_size", shape[2:])
+        priors = named("priors", header["priors"])
+        image_size = size("image_size", header["image_size"])
+        if height > image_size[0] or width > image_size[1]:
+            raise ValueError("its features are larger than its images")
         return cls(
-            features=file.bits("features", (F, channels, h, w)),
-            priors=Priors(*(float(header["priors"][prior.name]) for prior in fields(Priors))),
-            border=header["border"],
-            image_size=(height, width),
+            features=file.bits("features", (F, channels, height, width)),
+            priors=Priors(
+                *(probability(p.name, priors[p.name], MOST_LIKELY[p.name]) for p in fields(Priors))
+            ),
+            border=word("border", header["border"], get_args(Border)),
+            image_size=image_size,
         )

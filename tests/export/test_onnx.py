@@ -182,6 +182,7 @@ def test_a_graph_of_parts_scores_every_position(border, channels, tmp_path):
     description = {
         "format": "hcnet-parts",
         "version": 1,
+        "parameters": {"feature_size": [5, 3], "border": border},
         "border": border,
         "image_size": [12, 14],
         "feature_shape": list(W.shape),

@@ -1,8 +1,5 @@
 """Learning from a stream: the paper's online algorithm, and the parts that it finds."""
 
-import json
-import zipfile
-
 import numpy as np
 import pytest
 
@@ -264,11 +261,11 @@ def test_a_damaged_stream_is_refused(tmp_path):
     learner = FeatureLearner(**SMALL).partial_fit(few())
     learner._stream.beliefs.now[0][0, 0, 0, 0] = np.nan
     path = learner.save(tmp_path / "stream.hcn")
-    with pytest.raises(ValueError, match="beliefs are not finite"):
+    with pytest.raises(ValueError, match="now-0 holds what is no number"):
         FeatureLearner.load(path)
     learner._stream.beliefs.now[0] = np.zeros((1, 4, 5, 6), np.float32)
     learner.save(path, overwrite=True)
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="now-0 is <f4 of shape"):
         FeatureLearner.load(path)
 
 
@@ -283,38 +280,6 @@ def test_loading_leaves_parameters_as_they_were(tmp_path):
     loaded = FeatureLearner.load(learner.save(tmp_path / "stream.hcn"))
     for name in ("batch_size", "forgetting", "p_W", "p_S", "algorithm", "damping", "n_features"):
         assert getattr(loaded, name) == getattr(learner, name)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"recent": [[3]]},
-        {"recent": []},
-        {"recent": [[0, 5]]},
-        {"n_features": 0},
-        {"n_images": -1},
-        {"border": "round"},
-        {"damping": 7},
-        {"positions": float("inf")},
-        {"open_priors": {"p_S": 2.0, "p_W": None, "p01": None, "p10": None}},
-        {"generator": {"bit_generator": "other"}},
-        {"engine": "steam"},
-        "not a stream",
-    ],
-)
-def test_hostile_streams_end_in_a_sentence(tmp_path, damage):
-    learner = FeatureLearner(**SMALL).partial_fit(few())
-    path = learner.save(tmp_path / "stream.hcn")
-    with zipfile.ZipFile(path) as archive:
-        kept = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(kept["header.json"])
-    header["stream"] = header["stream"] | damage if isinstance(damage, dict) else damage
-    kept["header.json"] = json.dumps(header)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, value in kept.items():
-            archive.writestr(name, value)
-    with pytest.raises(ValueError, match="not a model file of hcnet, or is damaged"):
-        FeatureLearner.load(path)
 
 
 def test_a_call_that_fails_leaves_everything_as_it_was():

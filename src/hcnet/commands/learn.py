@@ -33,6 +33,18 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read one image after the other, once, in memory that does not grow",
     )
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="FILE",
+        help="write down now and then how far learning is; the same command goes on from there",
+    )
+    parser.add_argument(
+        "--every",
+        type=float,
+        metavar="SECONDS",
+        help="how often the checkpoint is written (default: 60)",
+    )
     parser.add_argument("--report", type=Path, metavar="FILE", help="also write a report (.html)")
     parser.add_argument(
         "--live",
@@ -102,13 +114,15 @@ def _estimator(
 def _fit(options: argparse.Namespace, model: Model, images: ImageSet | None) -> None:
     from hcnet.image_files import read_labels, stream_images
 
+    keep: dict[str, Any] = {"checkpoint": options.checkpoint}
+    if options.every is not None:
+        keep["every"] = options.every
     if images is None:
-        model.fit_stream(
-            stream_images(options.images, threshold=options.threshold, ink=options.ink)
-        )
+        stream = stream_images(options.images, threshold=options.threshold, ink=options.ink)
+        model.fit_stream(stream, **keep)
         return
     y = None if options.labels is None else read_labels(options.labels, images.files)
-    model.fit(images.X, y, mask=images.mask)
+    model.fit(images.X, y, mask=images.mask, **keep)
 
 
 def _reports(options: argparse.Namespace, model: Model, images: ImageSet | None) -> None:

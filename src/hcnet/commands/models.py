@@ -15,14 +15,15 @@ def load_model(path: Path) -> Model:
     """The estimator that wrote a file."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there; pass a model that hcnet learn wrote.")
-    from hcnet import HCN, FeatureLearner
+    from hcnet import HCN, FeatureLearner, load
 
-    try:
-        return FeatureLearner.load(path)
-    except ValueError as error:
-        if "is a file of HCN" not in str(error):
-            raise
-    return HCN.load(path)
+    model = load(path)
+    if not isinstance(model, FeatureLearner | HCN):
+        raise ValueError(
+            f"{path} holds the factors of a table, and hcnet works with images; use it in Python "
+            f"with hcnet.load."
+        )
+    return model
 
 
 def load_network(path: Path, command: str) -> HCN:

@@ -7,6 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.archive.contents import Contents
+from hcnet.archive.reading import Section
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
@@ -60,6 +62,14 @@ class Engine(Protocol):
 
 class FeaturePassing(Protocol):
     """The messages of one feature layer and its variables, however many of them are stored."""
+
+    def contents(self) -> Contents:
+        """All messages and beliefs, for a file."""
+        ...
+
+    def restore(self, file: Section) -> None:
+        """Become what `contents` were of; layer, images and trees are the same."""
+        ...
 
     def hear(self, evidence: FloatArray) -> None:
         """New evidence for R: (images, channels, height, width)."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import flag, whole
+from hcnet.archive.reading import Section
 from hcnet.engine.base import Engine, rebuild
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
@@ -41,6 +44,31 @@ class DensePassing:
         self._sweeps = 0
         self._fresh = True  # the beliefs have been added up since the last sweep
         self._sums = np.zeros_like(self._messages.field), np.zeros_like(self._messages.kernel)
+
+    def contents(self) -> Contents:
+        """All messages and beliefs."""
+        header = {"sweeps": self._sweeps, "fresh": self._fresh}
+        return Contents(header, self._state())
+
+    def restore(self, file: Section) -> None:
+        """Become what `contents` were of."""
+        self._sweeps = whole("sweeps", file.header["sweeps"])
+        self._fresh = flag("fresh", file.header["fresh"])
+        file.fill(self._state())
+
+    def _state(self) -> dict[str, FloatArray]:
+        m = self._messages
+        return {
+            "evidence": m.evidence,
+            "field-prior": m.field_prior,
+            "kernel-prior": m.kernel_prior,
+            "field": m.field,
+            "kernel": m.kernel,
+            "to-field": m.to_field,
+            "to-kernel": m.to_kernel,
+            "field-sums": self._sums[0],
+            "kernel-sums": self._sums[1],
+        }
 
     def hear(self, evidence: FloatArray) -> None:
         """New evidence for R."""

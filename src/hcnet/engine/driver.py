@@ -103,54 +103,78 @@ class Outcome(Generic[State]):
     n_iter: int
     seconds: float
     history: list[Record] = field(default_factory=list)
+    best_at: int = 0  # the step after which the best state was reached
 
 
 Report = Callable[[int, Measurement, float], None]
 
 
-def run(process: Process[State], limits: Limits, report: Report | None = None) -> Outcome[State]:
+class Keeper(Protocol):
+    """Writes down where a run is, so that another can go on from there."""
+
+    def resume(self, process: Any) -> Outcome[Any] | None:
+        """Bring a process to where it was left, if it was; how far it had come."""
+        ...
+
+    def keep(self, process: Any, so_far: Outcome[Any]) -> None:
+        """Told after every step, and when the run is over."""
+        ...
+
+
+def run(
+    process: Process[State],
+    limits: Limits,
+    report: Report | None = None,
+    keeper: Keeper | None = None,
+) -> Outcome[State]:
     """Step `process` until it converges or a limit is met; Ctrl-C stops it after the step.
 
-    Of equally good states the first is kept.
+    Of equally good states the first is kept.  With a `keeper` a run that was broken off goes on
+    where it was; the limit of time then counts from there.
     """
-    began = time.perf_counter()
-    first = process.measure()
-    best, best_joint, best_at = process.state(), first.log_joint, 0
-    history: deque[Record] = deque(maxlen=limits.history)
-    iteration = 0
-    status = None
+    now: Outcome[State] | None = keeper.resume(process) if keeper is not None else None
+    if now is None:
+        now = Outcome(process.state(), process.measure().log_joint, Status.RUNNING, 0, 0.0)
+    before, began = now.seconds, time.perf_counter()
+    history = deque(now.history, maxlen=limits.history)
     with interruptible() as interrupted:
-        while status is None:
-            if limits.max_iter is not None and iteration >= limits.max_iter:
-                status = Status.ITERATION_LIMIT
-                break
-            alive = process.step()
-            iteration += 1
-            m = process.measure()
-            seconds = time.perf_counter() - began
-            history.append(
-                Record(iteration, seconds, m.log_joint, m.changed_weights, m.belief_change)
-            )
-            if m.log_joint > best_joint:
-                best, best_joint, best_at = process.state(), m.log_joint, iteration
-            if report is not None:
-                report(iteration, m, seconds)
-            if not alive:
-                status = Status.FINISHED
-            elif interrupted.is_set():
-                status = Status.INTERRUPTED
-            elif (
-                m.belief_change is not None
-                and m.changed_weights == 0
-                and m.belief_change < limits.tolerance
-            ):
-                status = Status.CONVERGED
-            elif limits.patience is not None and iteration - best_at >= limits.patience:
-                status = Status.STALLED
-            elif limits.max_seconds is not None and seconds >= limits.max_seconds:
-                status = Status.TIME_LIMIT
-    seconds = time.perf_counter() - began
-    return Outcome(best, best_joint, status, iteration, seconds, list(history))
+        while now.status is Status.RUNNING:
+            if limits.max_iter is not None and now.n_iter >= limits.max_iter:
+                now.status = Status.ITERATION_LIMIT
+            else:
+                alive = process.step()
+                now.n_iter += 1
+                m = process.measure()
+                now.seconds = before + time.perf_counter() - began
+                history.append(
+                    Record(now.n_iter, now.seconds, m.log_joint, m.changed_weights, m.belief_change)
+                )
+                if m.log_joint > now.log_joint:
+                    now.best, now.log_joint, now.best_at = process.state(), m.log_joint, now.n_iter
+                if report is not None:
+                    report(now.n_iter, m, now.seconds)
+                if not alive:
+                    now.status = Status.FINISHED
+                elif _converged(m, limits):
+                    now.status = Status.CONVERGED
+                elif limits.patience is not None and now.n_iter - now.best_at >= limits.patience:
+                    now.status = Status.STALLED
+                # What would have been the end anyway comes first: nothing is left to go on with.
+                elif interrupted.is_set():
+                    now.status = Status.INTERRUPTED
+                elif limits.max_seconds is not None and now.seconds - before >= limits.max_seconds:
+                    now.status = Status.TIME_LIMIT
+            if keeper is not None:
+                now.history = list(history)
+                keeper.keep(process, now)
+    now.history = list(history)
+    return now
+
+
+def _converged(m: Measurement, limits: Limits) -> bool:
+    if m.belief_change is None or m.changed_weights:
+        return False
+    return m.belief_change < limits.tolerance
 
 
 class _Press:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import inference
+from hcnet.archive.contents import Contents
+from hcnet.archive.reading import Section
+from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.engine.schedules import Schedule
+from hcnet.estimators.saving import Saving
 from hcnet.factorization.factors import Factors, Table
 from hcnet.factorization.learn import PASSING_DAMPING, Factorizer
 from hcnet.images import BoolArray, Images
@@ -26,6 +31,7 @@ from hcnet.validation.parameters import (
     check_damping,
     check_flag,
     check_max_memory,
+    check_needed,
     check_positive,
     check_priors,
     check_random_state,
@@ -33,7 +39,9 @@ from hcnet.validation.parameters import (
 )
 
 
-class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BooleanMatrixFactorization(
+    Saving, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Factors a 0/1 table with noise and unobserved entries; both factors are binary.
 
     Every row is the OR of some components.  This is the single-layer HCN whose images are one
@@ -77,10 +85,12 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         The parameters, as given or estimated.
     log_joint_ : float
         Joint log-probability of table, codes and components.
-    n_iter_, history_, status_ : int, list, str
-        Sweeps, what happened in each, and why learning stopped.
+    n_iter_, history_, status_, seconds_ : int, list, str, float
+        Sweeps, what happened in each, why learning stopped, and how long it took.
 
     """
+
+    _kind = "BooleanMatrixFactorization"
 
     def __init__(
         self,
@@ -118,11 +128,25 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike | sparse.sparray, y: object = None, mask: ArrayLike | None = None
+        self,
+        X: ArrayLike | sparse.sparray,
+        y: object = None,
+        mask: ArrayLike | None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = EVERY,
     ) -> Self:
-        """Factor X; `mask` is True (or X is NaN) where an entry is not observed."""
-        values, observed = check_table(X, mask)
-        table = Table(values, observed)
+        """Factor X; `mask` is True (or X is NaN) where an entry is not observed.
+
+        With a `checkpoint`, the path of a file, learning is written down every so many seconds: the
+        same call goes on from there, whatever happened to the process, and comes to the same end.
+        """
+        table = Table(*check_table(X, mask))
+        data = digest(table.values, table.observed) if checkpoint is not None else None
+        with self._keeping(checkpoint, every, "fit", data) as keeper:
+            return self._fit(table, keeper)
+
+    def _fit(self, table: Table, keeper: Checkpoint | None) -> Self:
         priors = check_priors(self)
         rank = check_count("n_components", self.n_components, 1, "None to have it chosen")
         most = check_count("max_components", self.max_components, 1, "more") or 1
@@ -136,10 +160,11 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         learner = Factorizer(
             table,
             priors,
-            check_random_state(self.random_state),
+            self._generator(keeper),
             progress,
             check_positive("max_seconds", self.max_seconds),
             check_max_memory(self.max_memory),
+            keeper,
         )
         try:
             if algorithm == "mpmp":
@@ -159,6 +184,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.n_iter_ = found.n_iter
         self.history_ = found.history
         self.status_ = found.status.value
+        self.seconds_ = found.seconds
         return self
 
     def fit_transform(
@@ -182,9 +208,8 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
                 f"{columns} features as input."
             )
         images = Images(values[:, :, None, None], observed[:, :, None, None])
-        model = PartsModel(self.components_[:, :, None, None], self._priors, "valid", (1, 1))
         rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
-        found = inference.explain(model, images, rng, most)
+        found = inference.explain(self._model(), images, rng, most)
         codes = np.zeros((len(values), len(self.components_)), bool)
         codes[found.placements[:, 0], found.placements[:, 1]] = True
         return codes
@@ -216,14 +241,43 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         factors = Factors(codes.astype(np.int8), self.components_.T.astype(np.int8))
         return log_joint(factors.counts(Table(values, observed)), self._priors)
 
+    def _model(self) -> PartsModel:
+        return PartsModel(self.components_[:, :, None, None], self._priors, "valid", (1, 1))
+
+    def _model_contents(self) -> Contents:
+        return self._model().contents()
+
+    def _read_model(self, file: Section) -> None:
+        model = PartsModel.read(file.part("model"))
+        if (model.features.shape[2:], model.border, model.image_size) != ((1, 1), "valid", (1, 1)):
+            raise ValueError("its components are no rows of a table")
+        self.components_ = model.features[:, :, 0, 0]
+        self.n_features_in_ = self.components_.shape[1]
+        self._set_priors(model.priors)
+
+    def _check_parameters(self) -> None:
+        check_count("n_components", self.n_components, 1, "None to have it chosen")
+        check_needed("max_components", self.max_components)
+        check_algorithm(self.algorithm)
+        check_priors(self)
+        for name in ("n_init", "max_iter", "max_memory"):
+            check_count(name, getattr(self, name), 1, "None for the default")
+        check_positive("max_seconds", self.max_seconds)
+        check_schedule(self.schedule)
+        check_damping(self.damping)
+        check_random_state(self.random_state)
+
+    def _set_priors(self, priors: Priors) -> None:
+        self._priors = priors
+        self.p_S_, self.p_W_ = priors.p_S, priors.p_W
+        self.p01_, self.p10_ = priors.p01, priors.p10
+
     def _publish(self, factors: Factors, table: Table, priors: Priors) -> None:
         order = np.argsort(-factors.S.sum(axis=0), kind="stable")
         self.components_ = np.ascontiguousarray(factors.W[:, order].T.astype(bool))
         self.codes_ = factors.S[:, order].astype(bool)
         counts: Counts = factors.counts(table)
-        self._priors = estimate(counts, priors)
-        self.p_S_, self.p_W_ = self._priors.p_S, self._priors.p_W
-        self.p01_, self.p10_ = self._priors.p01, self._priors.p10
+        self._set_priors(estimate(counts, priors))
         self.log_joint_ = log_joint(counts, self._priors)
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
+from hcnet.archive.reading import Source
 from hcnet.export import structure
 from hcnet.export.network import network_graph
 from hcnet.export.parts import parts_graph
@@ -22,7 +23,11 @@ class PartsExport:
         _model: PartsModel
 
         @classmethod
-        def _restored(cls, model: PartsModel) -> Self: ...
+        def _with_parameters(cls, plain: Any) -> Self: ...
+
+        def _plain_parameters(self) -> dict[str, Any]: ...
+
+        def _publish(self, model: PartsModel) -> Self: ...
 
     def to_onnx(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the parts as an ONNX graph: a convolution with binary weights.
@@ -47,13 +52,23 @@ class PartsExport:
         Parts are rows of "#" and ".".  The state of a stream is not in it: `save` keeps that.
         """
         check_is_fitted(self)
-        return structure.to_dict(self._model.contents(), {"features": self._model.features})
+        return structure.to_dict(
+            self._model.contents(),
+            {"features": self._model.features},
+            structure.PARTS,
+            self._plain_parameters(),
+        )
 
     @classmethod
     def from_dict(cls, description: dict[str, Any]) -> Self:
         """The learner that `to_dict` described."""
-        model = structure.from_dict(description, structure.PARTS, PartsModel.read)
-        return cls._restored(model)
+        return structure.from_dict(description, structure.PARTS, cls._described)
+
+    @classmethod
+    def _described(cls, written: Source) -> Self:
+        made = cls._with_parameters(written.header["parameters"])
+        made._publish(PartsModel.read(written))
+        return made
 
 
 class NetworkExport:
@@ -63,9 +78,11 @@ class NetworkExport:
         _model: NetworkModel
 
         @classmethod
-        def _restored(cls, model: NetworkModel) -> Self: ...
+        def _with_parameters(cls, plain: Any) -> Self: ...
 
-        def _contents(self) -> Any: ...
+        def _plain_parameters(self) -> dict[str, Any]: ...
+
+        def _publish(self, model: NetworkModel) -> Self: ...
 
     def to_onnx(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Write the fast forward pass as an ONNX graph: a CNN with binary weights.
@@ -91,10 +108,17 @@ class NetworkExport:
         """
         check_is_fitted(self)
         weights = {f"weights-{k}": W for k, W in enumerate(self._model.weights)}
-        return structure.to_dict(self._contents(), weights)
+        return structure.to_dict(
+            self._model.contents(), weights, structure.NETWORK, self._plain_parameters()
+        )
 
     @classmethod
     def from_dict(cls, description: dict[str, Any]) -> Self:
         """The network that `to_dict` described."""
-        model = structure.from_dict(description, structure.NETWORK, NetworkModel.read)
-        return cls._restored(model)
+        return structure.from_dict(description, structure.NETWORK, cls._described)
+
+    @classmethod
+    def _described(cls, written: Source) -> Self:
+        made = cls._with_parameters(written.header["parameters"])
+        made._publish(NetworkModel.read(written))
+        return made

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,19 +13,23 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet import archive, inference
+from hcnet import inference
+from hcnet.archive.contents import Contents
+from hcnet.archive.reading import Section
+from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Status
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.exporting import PartsExport
 from hcnet.estimators.parts_reporting import PartsReporting
 from hcnet.estimators.parts_streaming import PartsStreaming
+from hcnet.estimators.saving import Saving
 from hcnet.images import BoolArray, Images
-from hcnet.layers import FeatureLayer
+from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.learn import Learned, learn
 from hcnet.learning.options import LearningOptions
 from hcnet.learning.passing import PassingOptions
-from hcnet.model import FORMAT, VERSION, PartsModel
+from hcnet.model import PartsModel
 from hcnet.objective import compression_ratio, estimate
 from hcnet.online.parts import FORGETTING, PartsStream
 from hcnet.progress import Callback, watching
@@ -35,21 +37,26 @@ from hcnet.solutions.explanation import Explanation
 from hcnet.validation.images import ImageInput, check_codes, check_images
 from hcnet.validation.parameters import (
     check_algorithm,
+    check_choice,
     check_count,
     check_damping,
     check_engine,
     check_feature_size,
     check_flag,
     check_max_memory,
+    check_needed,
     check_pair,
     check_positive,
     check_priors,
     check_random_state,
     check_schedule,
+    check_share,
 )
 
 
-class FeatureLearner(PartsStreaming, PartsReporting, PartsExport, TransformerMixin, BaseEstimator):
+class FeatureLearner(
+    PartsStreaming, PartsReporting, PartsExport, Saving, TransformerMixin, BaseEstimator
+):
     """Finds the parts that binary images are made of, and where they are.
 
     An image is explained as binary features placed at some positions, ORed where they
@@ -126,11 +133,15 @@ class FeatureLearner(PartsStreaming, PartsReporting, PartsExport, TransformerMix
         Seconds, joint log-probability and changes after each of them.
     status_ : str
         Why learning stopped, in a sentence.
+    seconds_ : float
+        How long it took.
     n_images_seen_ : int
         Images of the stream so far.  After learning in minibatches `placements_`,
         `compression_ratio_` and `log_joint_` are not there: ask for those of the images you mean.
 
     """
+
+    _kind = "FeatureLearner"
 
     def __init__(
         self,
@@ -179,25 +190,41 @@ class FeatureLearner(PartsStreaming, PartsReporting, PartsExport, TransformerMix
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        mask: ArrayLike | None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = EVERY,
+    ) -> Self:
         """Learn the parts of X; `mask` is True (or X is NaN) where a pixel is missing.
 
         With a `batch_size`, in minibatches: `epochs` times through X, in random order.
+
+        With a `checkpoint`, the path of a file, learning is written down every so many seconds: the
+        same call goes on from there, whatever happened to the process, and comes to the same end.
         """
         images = check_images(X, mask).images
-        if self.batch_size is not None:
-            return self._fit_minibatches(images)
+        data = digest(*images.arrays()) if checkpoint is not None else None
+        with self._keeping(checkpoint, every, "fit", data) as keeper:
+            if self.batch_size is not None:
+                return self._fit_minibatches(images, keeper)
+            return self._fit_whole(images, keeper)
+
+    def _fit_whole(self, images: Images, keeper: Checkpoint | None) -> Self:
         size = check_feature_size(self.feature_size, images.size, self.border)
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
         layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
-        rng, priors = check_random_state(self.random_state), check_priors(self)
+        rng, priors = self._generator(keeper), check_priors(self)
 
         def so_far(found: Explanation) -> FeatureLearner:
             now = Learned(found, estimate(found.counts, priors), Status.RUNNING, 0, 0.0, 0)
             return self._copy()._store(now, layer, images)
 
         progress = watching(check_flag("verbose", self.verbose), self.callback, so_far)
-        learned = learn(images, layer, priors, self._options(), rng, progress)
+        learned = learn(images, layer, priors, self._options(), rng, progress, keeper)
         self._store(learned, layer, images)
         if images.pixels[images.observed].any():
             self._warn_if_empty()
@@ -295,66 +322,28 @@ class FeatureLearner(PartsStreaming, PartsReporting, PartsExport, TransformerMix
         given, found = self._explain(X, mask)
         return inference.compression_ratio(self._model, given.images, found)
 
-    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the learned model to a file (no pickle); `load` reads it.
+    def _model_contents(self) -> Contents:
+        return self._model.contents()
 
-        After `partial_fit` or `fit_stream` the file also holds the state of the stream, with its
-        last images: what is loaded goes on learning as if nothing had happened.
-        """
-        check_is_fitted(self)
-        contents = self._model.contents()
-        if self._stream is not None:
-            contents = contents.with_part("stream", self._stream.contents())
-            contents.header["stream"]["batch_size"] = self.batch_size
-            contents.header["stream"]["algorithm"] = self.algorithm
-        return archive.write(path, contents, overwrite)
+    def _read_model(self, file: Section) -> None:
+        self._publish(PartsModel.read(file.part("model")))
+        if "stream" not in file.header:
+            return
+        self._stream = stream = PartsStream.read(file.part("stream"), self._options().passing)
+        if stream.shape.n_channels != self.features_.shape[1]:
+            raise ValueError("its stream has other channels than its features")
+        self.n_images_seen_, self.n_iter_ = stream.n_images, stream.n_batches
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a learned model: ready to transform, and to go on with its stream if it had one."""
-        with archive.Reader(path, FORMAT, VERSION) as file:
-            model = PartsModel.read(file)
-            stream, about = None, file.header.get("stream")
-            if about is not None:
-                stream = PartsStream.read(file.part("stream"))
-        return cls._restored(model, stream, about)
-
-    @classmethod
-    def _restored(
-        cls,
-        model: PartsModel,
-        stream: PartsStream | None = None,
-        about: dict[str, Any] | None = None,
-    ) -> Self:
-        """An estimator over a model, and over its stream with what the file says `about` it."""
-        if stream is None:
-            # A density that was estimated at one half or more is not one that can be given.
-            given = {name: p for name, p in asdict(model.priors).items() if p < 0.5}
-            learner = cls(
-                n_features=max(len(model.features), 1),
-                feature_size=model.features.shape[2:],
-                border=model.border,
-                **given,
-            )
-        else:
-            assert about is not None
-            learner = cls(
-                n_features=stream.shape.n_features,
-                feature_size=stream.shape.feature_size,
-                border=stream.shape.border,
-                algorithm=about["algorithm"],
-                schedule=stream.options.schedule.name,
-                damping=stream.options.damping,
-                engine=stream.options.engine,
-                batch_size=about["batch_size"],
-                forgetting=stream.beliefs.forgetting,
-                **asdict(stream.open_priors),
-            )
-        learner._publish(model)
-        learner._stream = stream
-        if stream is not None:
-            learner.n_images_seen_, learner.n_iter_ = stream.n_images, stream.n_batches
-        return learner
+    def _check_parameters(self) -> None:
+        check_count("n_features", self.n_features, 1, "None to leave it open")
+        check_pair("feature_size", self.feature_size)
+        check_choice("border", self.border, get_args(Border))
+        check_priors(self)
+        self._options()
+        self._minibatch_size()
+        check_needed("epochs", self.epochs)
+        check_share("forgetting", self.forgetting)
+        check_random_state(self.random_state)
 
     def _warn_if_empty(self) -> None:
         if not len(self.features_):
@@ -396,6 +385,7 @@ class FeatureLearner(PartsStreaming, PartsReporting, PartsExport, TransformerMix
         self.n_iter_ = learned.n_iter
         self.history_ = learned.history
         self.status_ = learned.status.value
+        self.seconds_ = learned.seconds
         self.memory_ = learned.memory
         self.moves_ = learned.moves
         return self

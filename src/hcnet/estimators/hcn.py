@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,23 +13,24 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet import archive
+from hcnet.checkpoint import EVERY, Checkpoint, digest, text_digest
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.schedules import Schedule
 from hcnet.estimators.exporting import NetworkExport
 from hcnet.estimators.network_reporting import NetworkReporting
+from hcnet.estimators.network_saving import ALGORITHM_NAMES, NetworkSaving
 from hcnet.estimators.network_streaming import NetworkStreaming
 from hcnet.hierarchy import inference
 from hcnet.hierarchy.bottom_up.learn import learn_bottom_up
 from hcnet.hierarchy.decoding import Configuration
 from hcnet.hierarchy.explaining import CANDIDATES, agreeing
 from hcnet.hierarchy.learn import N_INIT, LearnedNetwork, NetworkOptions, learn_network
-from hcnet.hierarchy.model import FORMAT, VERSION, NetworkModel
+from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network, sample, sample_templates
-from hcnet.hierarchy.specification import DAMPING, Layer, build_network
+from hcnet.hierarchy.specification import Layer, build_network
 from hcnet.images import BoolArray, Images
 from hcnet.layers import equal_classes
-from hcnet.online.network import FORGETTING, NetworkStream
+from hcnet.online.network import FORGETTING
 from hcnet.progress import Callback, watching
 from hcnet.validation.images import ImageInput, check_images
 from hcnet.validation.network import (
@@ -66,6 +65,7 @@ class HCN(
     NetworkStreaming,
     NetworkReporting,
     NetworkExport,
+    NetworkSaving,
     ClassifierMixin,
     TransformerMixin,
     BaseEstimator,
@@ -152,13 +152,16 @@ class HCN(
         The template of every training image.
     log_joint_ : float
         Joint log-probability of training images, what explains them, and weights.
-    n_iter_, history_, status_, memory_
-        Passes of the best start, what was measured after each, why it stopped, bytes it took.
+    n_iter_, history_, status_, seconds_, memory_
+        Passes of the best start, what was measured after each, why it stopped, how long all took,
+        bytes it took.
         Of a stream: its minibatches.
     n_images_seen_ : int
         Images of the stream so far.
 
     """
+
+    _kind = "HCN"
 
     def __init__(
         self,
@@ -209,23 +212,47 @@ class HCN(
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        mask: ArrayLike | None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = EVERY,
+    ) -> Self:
         """Learn the weights of all layers.
 
         `y` holds a label per image, -1 for images without one, or is None.  `mask` is True (or X is
         NaN) where a pixel is missing.
+
+        With a `checkpoint`, the path of a file, learning is written down every so many seconds: the
+        same call goes on from there, whatever happened to the process, and comes to the same end.
         """
         images = check_images(X, mask).images
         labels = check_labels(y, images.n_images, self._n_classes())
-        learn = _ALGORITHMS[check_choice("algorithm", self.algorithm, tuple(_ALGORITHMS))]
-        if self.batch_size is not None:
-            return self._fit_minibatches(images, labels)
-        rng = check_random_state(self.random_state)
+        check_choice("algorithm", self.algorithm, ALGORITHM_NAMES)
+        if checkpoint is not None and self.algorithm != "mpmp":
+            raise ValueError(
+                f"Only algorithm='mpmp' keeps checkpoints, got {self.algorithm!r}; leave "
+                f"checkpoint None."
+            )
+        data = None
+        if checkpoint is not None:
+            names = text_digest(repr(labels.classes.tolist()))
+            data = names + digest(*images.arrays(), labels.codes)
+        with self._keeping(checkpoint, every, "fit", data) as keeper:
+            if self.batch_size is not None:
+                return self._fit_minibatches(images, labels, keeper)
+            return self._fit_whole(images, labels, keeper)
+
+    def _fit_whole(self, images: Images, labels: Labels, keeper: Checkpoint | None) -> Self:
+        rng = self._generator(keeper)
         network, options = self._build(images, labels, rng)
         verbose = check_flag("verbose", self.verbose)
         progress = watching(verbose, self.callback, self._so_far(network, labels))
-        allowed = agreeing(network, labels.codes)
-        learned = learn(network, images, allowed, options, rng, progress)
+        start = network, images, agreeing(network, labels.codes), options, rng, progress
+        learned = _ALGORITHMS[self.algorithm](*start, *([] if keeper is None else [keeper]))
         self._store(learned, labels, images)
         return self
 
@@ -402,80 +429,6 @@ class HCN(
             network = network.for_images_of(size)
         return self._copy()._publish(NetworkModel(network, old.weights, names))
 
-    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
-        """Write the learned network to a file (no pickle); `load` reads it.
-
-        After `partial_fit` or `fit_stream` the file also holds the state of the stream: what is
-        loaded goes on learning as if nothing had happened.
-        """
-        check_is_fitted(self)
-        contents = self._contents()
-        if self._stream is not None:
-            contents = contents.with_part("stream", self._stream.contents())
-            contents.header["stream"]["batch_size"] = self.batch_size
-        return archive.write(path, contents, overwrite)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a learned network: ready to use, and to go on with its stream if it had one."""
-        with archive.Reader(path, FORMAT, VERSION) as file:
-            model = NetworkModel.read(file)
-            stream, how = None, {}
-            if "stream" in file.header:
-                stream = NetworkStream.read(file.part("stream"), model.network, model.classes)
-                how = {"batch_size": file.header["stream"]["batch_size"]}
-        return cls._restored(model, stream, how)
-
-    @classmethod
-    def _restored(
-        cls,
-        model: NetworkModel,
-        stream: NetworkStream | None = None,
-        how: dict[str, Any] | None = None,
-    ) -> Self:
-        """An estimator over a model, and over its stream, `how` that one was told to learn."""
-        how = how or {}
-        network, n_classes = model.network, len(model.classes)
-        layers = [
-            Layer(
-                # Templates follow from the classes, also if it learns again.
-                n_features=level.features.n_features if level is not network.levels[-1] else None,
-                size=level.features.feature_size,
-                pool=level.pool.window,
-                pool_border=level.pool.border,
-                p_W=level.p_W,
-                damping=DAMPING if stream is None else stream.options.damping[k],
-            )
-            for k, level in enumerate(network.levels)
-        ]
-        if stream is not None:
-            how |= {
-                "max_iter": stream.options.max_iter,
-                "vote": stream.options.vote,
-                "schedule": stream.options.schedule.name,
-                "engine": stream.options.engine,
-                "forgetting": stream.beliefs.forgetting,
-            }
-        loaded = cls(
-            layers,
-            n_classes,
-            network.classes.n_templates // n_classes,
-            p01=network.noise.p01,
-            p10=network.noise.p10,
-            **model.settings,
-            **how,
-        )
-        loaded._publish(model)
-        if stream is not None:
-            loaded._stream, stream.made_for = stream, loaded._structure()
-            loaded.n_images_seen_, loaded.n_iter_ = stream.n_images, stream.n_batches
-        return loaded
-
-    def _contents(self) -> archive.Contents:
-        method, candidates, n_passes = self._method()
-        settings = {"inference": method, "candidates": candidates, "n_passes": n_passes}
-        return replace(self._model, settings=settings).contents()
-
     def _build(
         self, images: Images, labels: Labels, rng: np.random.Generator
     ) -> tuple[Network, NetworkOptions]:
@@ -512,6 +465,7 @@ class HCN(
         self.n_iter_ = learned.n_iter
         self.history_ = learned.history
         self.status_ = learned.status.value
+        self.seconds_ = learned.seconds
         self.memory_ = learned.memory
 
     def _publish(self, model: NetworkModel) -> Self:
@@ -591,7 +545,10 @@ class HCN(
         return tags
 
 
-_ALGORITHMS = {"mpmp": learn_network, "bottom-up": learn_bottom_up}
+_ALGORITHMS: dict[str, Callable[..., LearnedNetwork]] = {
+    "mpmp": learn_network,
+    "bottom-up": learn_bottom_up,
+}
 
 
 def _template(found: Configuration) -> NDArray[np.int64]:

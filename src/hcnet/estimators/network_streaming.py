@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
@@ -11,10 +12,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hcnet.archive.generators import saveable
+from hcnet.checkpoint import EVERY, Checkpoint, text_digest
 from hcnet.estimators.streaming import Streaming
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.images import Images
-from hcnet.online.generators import saveable
 from hcnet.online.minibatches import (
     LabelledImages,
     join_labelled,
@@ -33,7 +35,6 @@ from hcnet.validation.network import (
 )
 from hcnet.validation.parameters import (
     check_needed,
-    check_random_state,
     check_share,
 )
 from hcnet.validation.streams import check_item, in_item, stream_items, stream_length
@@ -50,30 +51,49 @@ class NetworkStreaming(Streaming):
         "n_iter_",
         "history_",
         "status_",
+        "seconds_",
         "memory_",
         "n_images_seen_",
     )
 
-    def fit_stream(self, source: Iterable[Any], *, classes: ArrayLike | None = None) -> Self:
+    def fit_stream(
+        self,
+        source: Iterable[Any],
+        *,
+        classes: ArrayLike | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = EVERY,
+    ) -> Self:
         """Learn from images that come one after the other, in memory that does not grow.
 
         `source` is an array (memory-mapped, too), or yields images, alone or with their labels,
         ``(X, y)``; -1 is no label, NaN is missing.  `classes` are all labels that may come; without
         them those of the first item.  Every image is seen once, in minibatches of `batch_size`,
         with `max_iter` passes (None: 20) over each.
+
+        With a `checkpoint` as in `fit`.  The same call must get the same images again: those that
+        were learned from already are read and passed over.
         """
+        data = None if classes is None else text_digest(repr(classes))
+        with self._keeping(checkpoint, every, "fit_stream", data) as keeper:
+            return self._fit_pairs(source, classes, keeper)
+
+    def _fit_pairs(
+        self, source: Iterable[Any], classes: ArrayLike | None, keeper: Checkpoint | None
+    ) -> Self:
         items = _pairs(source)
         first = next(items, None)
         if first is None:
             raise ValueError("The stream holds no image; pass at least one.")
-        stream = self._start_stream(*first, classes)
+        stream = self._start_stream(*first, classes, keeper)
         pairs = itertools.chain([first], items)
         singles = (
             one
             for number, (images, y) in enumerate(pairs)
             for one in split_labelled(_labelled(stream, images, y, number))
         )
-        return self._learn_stream(stream, singles, stream_length(source, self._minibatch_size()))
+        total = stream_length(source, self._minibatch_size())
+        return self._learn_stream(stream, singles, total, keeper)
 
     def partial_fit(
         self,
@@ -95,31 +115,42 @@ class NetworkStreaming(Streaming):
             stream = self._continued(classes)
         return self._learn_stream(stream, split_labelled(_labelled(stream, images, y)), None)
 
-    def _fit_minibatches(self, images: Images, labels: Labels) -> Self:
+    def _fit_minibatches(self, images: Images, labels: Labels, keeper: Checkpoint | None) -> Self:
         epochs, size = check_needed("epochs", self.epochs), self._minibatch_size()
-        order = np.random.default_rng(check_random_state(self.random_state).integers(2**32))
-        stream = self._new_stream(images, labels)
+        order = np.random.default_rng(self._generator(keeper).integers(2**32))
+        stream = self._new_stream(images, labels, keeper)
         allowed = agreeing(stream.network, labels.codes)
         singles = split_labelled(LabelledImages(images, allowed))
         total = -(-len(singles) * epochs // size)
-        return self._learn_stream(stream, shuffled(singles, epochs, order), total)
+        return self._learn_stream(stream, shuffled(singles, epochs, order), total, keeper)
 
     def _start_stream(
-        self, images: Images, y: ArrayLike | None, classes: ArrayLike | None
+        self,
+        images: Images,
+        y: ArrayLike | None,
+        classes: ArrayLike | None,
+        keeper: Checkpoint | None = None,
     ) -> NetworkStream:
-        if classes is None:
-            return self._new_stream(images, check_labels(y, images.n_images, self._n_classes()))
-        names = check_stream_classes(classes, self._n_classes())
-        return self._new_stream(images, Labels(names, np.full(images.n_images, UNLABELLED)))
+        labels = (
+            check_labels(y, images.n_images, self._n_classes())
+            if classes is None
+            else Labels(
+                check_stream_classes(classes, self._n_classes()),
+                np.full(images.n_images, UNLABELLED),
+            )
+        )
+        return self._new_stream(images, labels, keeper)
 
-    def _new_stream(self, images: Images, labels: Labels) -> NetworkStream:
+    def _new_stream(
+        self, images: Images, labels: Labels, keeper: Checkpoint | None
+    ) -> NetworkStream:
         if self.algorithm != "mpmp":
             raise ValueError(
                 f"Only algorithm='mpmp' learns from a stream or in minibatches, got "
                 f"{self.algorithm!r}; change it with set_params, or call fit with all images and "
                 f"batch_size=None."
             )
-        rng = saveable(check_random_state(self.random_state))
+        rng = saveable(self._generator(keeper))
         network, options = self._build(images, labels, rng)
         forgetting = check_share("forgetting", self.forgetting)
         stream = NetworkStream(network, labels.classes, options, forgetting, rng)
@@ -152,10 +183,14 @@ class NetworkStreaming(Streaming):
         return list(self.layers), self.templates_per_class, self.p01, self.p10
 
     def _learn_stream(
-        self, stream: NetworkStream, singles: Iterable[LabelledImages], total: int | None
+        self,
+        stream: NetworkStream,
+        singles: Iterable[LabelledImages],
+        total: int | None,
+        keeper: Checkpoint | None = None,
     ) -> Self:
         size = self._minibatch_size()
-        self._feed(stream, regroup(singles, size, join_labelled), total)
+        self._feed(stream, regroup(singles, size, join_labelled), total, keeper=keeper)
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Self
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from hcnet.archive.generators import saveable
+from hcnet.checkpoint import EVERY, Checkpoint
 from hcnet.estimators.streaming import Streaming
 from hcnet.images import Images
-from hcnet.online.generators import saveable
 from hcnet.online.minibatches import join, regroup, shuffled, split
 from hcnet.online.parts import BATCH_SIZE, PartsStream, parts_shape
 from hcnet.validation.images import check_images
@@ -24,7 +26,6 @@ from hcnet.validation.parameters import (
     check_needed,
     check_positive,
     check_priors,
-    check_random_state,
     check_share,
 )
 from hcnet.validation.streams import check_stream, stream_length
@@ -42,12 +43,19 @@ class PartsStreaming(Streaming):
         "n_iter_",
         "history_",
         "status_",
+        "seconds_",
         "memory_",
         "moves_",
         "n_images_seen_",
     )
 
-    def fit_stream(self, source: Iterable[ArrayLike]) -> Self:
+    def fit_stream(
+        self,
+        source: Iterable[ArrayLike],
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = EVERY,
+    ) -> Self:
         """Learn from images that come one after the other, in memory that does not grow.
 
         `source` is an array (memory-mapped, too), or yields images: one (height, width) or several
@@ -55,10 +63,15 @@ class PartsStreaming(Streaming):
         size; NaN is missing.  Files come from `hcnet.datasets.image_files`.  Every image is seen
         once, in minibatches of `batch_size`; in the end (unless `algorithm="mpmp"`, or time was up)
         the parts are refined on the last images.
+
+        With a `checkpoint` as in `fit`.  The same call must get the same images again: those that
+        were learned from already are read and passed over.
         """
         size = self._minibatch_size()
         singles = (image for images in check_stream(source) for image in split(images))
-        self._learn_stream(regroup(singles, size, join), stream_length(source, size), anew=True)
+        with self._keeping(checkpoint, every, "fit_stream") as keeper:
+            batches, total = regroup(singles, size, join), stream_length(source, size)
+            self._learn_stream(batches, total, anew=True, keeper=keeper)
         return self
 
     def partial_fit(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> Self:
@@ -92,35 +105,42 @@ class PartsStreaming(Streaming):
         self._warn_if_empty()
         return self
 
-    def _fit_minibatches(self, images: Images) -> Self:
+    def _fit_minibatches(self, images: Images, keeper: Checkpoint | None) -> Self:
         size, epochs = self._minibatch_size(), check_needed("epochs", self.epochs)
-        order = np.random.default_rng(check_random_state(self.random_state).integers(2**32))
+        order = np.random.default_rng(self._generator(keeper).integers(2**32))
         batches = regroup(shuffled(split(images), epochs, order), size, join)
-        self._learn_stream(batches, -(-images.n_images * epochs // size), anew=True)
+        total = -(-images.n_images * epochs // size)
+        self._learn_stream(batches, total, anew=True, keeper=keeper)
         return self
 
     def _learn_stream(
-        self, batches: Iterator[Images], total: int | None, anew: bool = False
+        self,
+        batches: Iterator[Images],
+        total: int | None,
+        anew: bool = False,
+        keeper: Checkpoint | None = None,
     ) -> None:
         """Go on with the stream, or start one `anew`, which is then refined when it ends."""
         first = next(batches, None)
         if first is None:
             raise ValueError("The stream holds no image; pass at least one.")
-        stream = self._stream_for(first, anew or self._stream is None)
+        stream = self._stream_for(first, anew or self._stream is None, keeper)
         refine = anew and check_algorithm(self.algorithm) == "refined"
         fitting = _that_fit(itertools.chain([first], batches), stream)
-        self._feed(stream, fitting, total, stream.refined if refine else None)
+        self._feed(stream, fitting, total, stream.refined if refine else None, keeper)
         if refine:
             self._warn_if_empty()
 
-    def _stream_for(self, images: Images, fresh: bool) -> PartsStream:
+    def _stream_for(
+        self, images: Images, fresh: bool, keeper: Checkpoint | None = None
+    ) -> PartsStream:
         """The stream so far, or a new one for images such as these."""
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
         size = check_feature_size(self.feature_size, images.size, self.border)
         shape = parts_shape(most, images.n_channels, size, self.border)
         options, forgetting = self._options().passing, check_share("forgetting", self.forgetting)
         if fresh or self._stream is None:
-            rng = saveable(check_random_state(self.random_state))
+            rng = saveable(self._generator(keeper))
             stream = PartsStream(shape, check_priors(self), options, forgetting, rng)
             if stream.dead:
                 warnings.warn(stream.dead, UserWarning, stacklevel=4)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
+from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Record, Status, interruptible
 from hcnet.online.process import feed, later
 from hcnet.progress import Progress, watching
@@ -51,7 +52,8 @@ class Streaming:
         stream: Any,
         batches: Iterator[Any],
         total: int | None,
-        finish: Callable[[float | None, Progress], Any] | None = None,
+        finish: Callable[[float | None, Progress, Checkpoint | None], Any] | None = None,
+        keeper: Checkpoint | None = None,
     ) -> None:
         """Learn from minibatches, go on with `stream` from then on, and publish its model.
 
@@ -73,12 +75,13 @@ class Streaming:
                     total=total,
                     max_seconds=seconds,
                     max_memory=check_max_memory(self.max_memory),
+                    keeper=keeper,
                 )
                 records, status = outcome.history, outcome.status
                 if finish is not None and not status.cut_short:
                     spent = time.perf_counter() - began
                     left = None if seconds is None else max(seconds - spent, 1e-3)
-                    model = finish(left, progress)
+                    model = finish(left, progress, keeper)
         finally:
             progress.close()
             if stream.n_batches > steps:  # also if an item in the middle could not be read

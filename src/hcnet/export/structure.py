@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from hcnet import archive, model
-from hcnet.hierarchy import model as hierarchy
+from hcnet.archive.contents import Contents
+from hcnet.archive.reading import Source
 from hcnet.images import BoolArray
 
 ON, OFF = "#", "."
@@ -30,8 +30,8 @@ class Kind:
     estimator: str
 
 
-PARTS = Kind(model.FORMAT, model.VERSION, "FeatureLearner")
-NETWORK = Kind(hierarchy.FORMAT, hierarchy.VERSION, "HCN")
+PARTS = Kind("hcnet-parts", 1, "FeatureLearner")
+NETWORK = Kind("hcnet-network", 1, "HCN")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +40,17 @@ class Written:
 
     header: dict[str, Any]
 
-    def array(self, key: str) -> NDArray[Any]:
-        """One of the arrays."""
-        return np.asarray(self.header["arrays"][key])
+    def array(
+        self, key: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool = True
+    ) -> NDArray[Any]:
+        """One of the arrays, of this shape; None stands for any length."""
+        found = np.asarray(self.header["arrays"][key], dtype)
+        fits = len(shape) == found.ndim and all(
+            n in (None, k) for n, k in zip(shape, found.shape, strict=True)
+        )
+        if not fits or (finite and not np.isfinite(found).all()):
+            raise ValueError(f"its {key} have the shape {found.shape}, or hold what is no number")
+        return found
 
     def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
         """A binary array."""
@@ -54,16 +62,19 @@ class Written:
         return found
 
 
-def to_dict(contents: archive.Contents, bits: dict[str, BoolArray]) -> dict[str, Any]:
+def to_dict(
+    contents: Contents, bits: dict[str, BoolArray], kind: Kind, parameters: dict[str, Any]
+) -> dict[str, Any]:
     """Everything that goes into a file; `bits` are its binary arrays."""
+    about = {"format": kind.format, "version": kind.version, "parameters": parameters}
     arrays = {
         key: _drawn(bits[key]) if key in bits else array.tolist()
         for key, array in contents.arrays.items()
     }
-    return contents.header | {"arrays": arrays}
+    return about | contents.header | {"arrays": arrays}
 
 
-def from_dict(given: Any, kind: Kind, read: Callable[[archive.Source], Model]) -> Model:
+def from_dict(given: Any, kind: Kind, read: Callable[[Source], Model]) -> Model:
     """The model that a dictionary describes; whatever is wrong with it becomes one sentence."""
     others = {other.format: other for other in (PARTS, NETWORK)}
     try:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import whole
+from hcnet.archive.generators import generator_state, restore_generator
+from hcnet.archive.reading import Section
 from hcnet.engine.driver import Measurement
 from hcnet.factorization.factors import (
     Factors,
@@ -73,6 +80,29 @@ class Annealing:
         settle(self.factors, self._sampler, self._fixed)
         return False
 
+    def contents(self, finished: bool) -> Contents:
+        """The factors, and how far they have come."""
+        header = {"generator": generator_state(self._sampler.rng), "done": self._done}
+        return _with_parameters(Contents(header), self._parameters, finished).with_part(
+            "factors", self.factors.contents()
+        )
+
+    def restore(self, file: Section, finished: bool) -> None:
+        """Become what `contents` were of."""
+        restore_generator(self._sampler.rng, file.header["generator"])
+        self._done = whole("done", file.header["done"])
+        self.factors = Factors.read(file.part("factors"), self._table)
+        if "parameters" in file.header:
+            self._parameters = Parameters.read(file.part("parameters"), self.factors.rank)
+
+    def pack(self, state: Factors) -> Contents:
+        """Factors, for a file."""
+        return state.contents()
+
+    def unpack(self, file: Section) -> Factors:
+        """The factors of a file."""
+        return Factors.read(file, self._table)
+
     def measure(self) -> Measurement:
         """Joint log-probability, parameters integrated out."""
         return Measurement(marginal_log_joint(self.factors, self._table))
@@ -80,6 +110,12 @@ class Annealing:
     def state(self) -> Factors:
         """A copy of the factors."""
         return self.factors.copy()
+
+
+def _with_parameters(contents: Contents, parameters: Parameters | None, finished: bool) -> Contents:
+    if parameters is None or finished:
+        return contents
+    return contents.with_part("parameters", parameters.contents())
 
 
 def settle(factors: Factors, sampler: Sampler, fixed: Priors, rounds: int = 3) -> None:
@@ -131,6 +167,38 @@ class PosteriorMean:
             self._samples += 1
         self._done += 1
         return self._done < self.total
+
+    def contents(self, finished: bool) -> Contents:
+        """The sample and the sums over all of them."""
+        header = {
+            "generator": generator_state(self._sampler.rng),
+            "done": self._done,
+            "samples": self._samples,
+        }
+        return _with_parameters(
+            Contents(header, self._sums()), self._parameters, finished
+        ).with_part("factors", self._factors.contents())
+
+    def restore(self, file: Section, finished: bool) -> None:
+        """Become what `contents` were of."""
+        restore_generator(self._sampler.rng, file.header["generator"])
+        self._done = whole("done", file.header["done"])
+        self._samples = whole("samples", file.header["samples"])
+        file.fill(self._sums())
+        self._factors = Factors.read(file.part("factors"), self._table)
+        if "parameters" in file.header:
+            self._parameters = Parameters.read(file.part("parameters"), self._factors.rank)
+
+    def _sums(self) -> dict[str, NDArray[Any]]:
+        return {"sum": self._sum, "votes-S": self._votes[0], "votes-W": self._votes[1]}
+
+    def pack(self, state: PosteriorMean) -> Contents:
+        """Nothing: the state is the process itself."""
+        return Contents()
+
+    def unpack(self, file: Section) -> PosteriorMean:
+        """The process itself."""
+        return self
 
     def measure(self) -> Measurement:
         """How many samples the mean has: more is better, whatever a sample's probability."""

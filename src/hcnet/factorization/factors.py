@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logit
 
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import listed, probability, whole
+from hcnet.archive.reading import Section
 from hcnet.engine.cpu_compilation import entry
 from hcnet.images import BoolArray, FloatArray, Noise
 from hcnet.objective import Counts, Priors
@@ -63,6 +66,21 @@ class Factors:
     def rank(self) -> int:
         """Number of components."""
         return int(self.S.shape[1])
+
+    def contents(self) -> Contents:
+        """What goes into a file."""
+        bits = Contents({"rank": self.rank}).with_bits("S", self.S.astype(bool))
+        return bits.with_bits("W", self.W.astype(bool))
+
+    @classmethod
+    def read(cls, file: Section, table: Table) -> Factors:
+        """What was written, for the same table."""
+        rank = whole("rank", file.header["rank"])
+        S, W = (
+            file.bits(key, (side, rank)).astype(np.int8)
+            for key, side in zip("SW", table.shape, strict=True)
+        )
+        return cls(S, W)
 
     def copy(self) -> Factors:
         """Independent copy."""
@@ -122,6 +140,18 @@ class Parameters:
     noise: Noise
     prior_S: FloatArray
     prior_W: FloatArray
+
+    def contents(self) -> Contents:
+        """What goes into a file."""
+        arrays = {"prior-S": self.prior_S, "prior-W": self.prior_W}
+        return Contents({"noise": [self.noise.p01, self.noise.p10]}, arrays)
+
+    @classmethod
+    def read(cls, file: Section, rank: int) -> Parameters:
+        """What was written."""
+        p01, p10 = (probability("noise", p, 1.0) for p in listed("noise", file.header["noise"], 2))
+        S, W = (file.array(f"prior-{key}", np.float32, (rank,)) for key in "SW")
+        return cls(Noise(p01, p10), S, W)
 
 
 def plug_in(factors: Factors, table: Table, fixed: Priors, shared: bool) -> Parameters:
@@ -196,7 +226,7 @@ class Sampler:
 
     def __init__(self, table: Table, rng: np.random.Generator) -> None:
         self.table = table
-        self._rng = rng
+        self.rng = rng
         self._noise: Noise | None = None
         self._E = self._ET = np.empty((0, 0), np.float32)
 
@@ -228,6 +258,6 @@ class Sampler:
         self._noise = None
 
     def _half(self, E: FloatArray, bits: Bits, given: Bits, prior: FloatArray, beta: float) -> int:
-        draws = self._rng.random(bits.shape, np.float32)
+        draws = self.rng.random(bits.shape, np.float32)
         columns = np.ascontiguousarray(given.T, dtype=np.float32)
         return int(_pass(E, bits, columns, prior, np.float32(beta), draws))

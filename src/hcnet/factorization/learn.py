@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.driver import Limits, Outcome, Process, Record, Status, run
+from hcnet.engine.driver import Keeper, Limits, Outcome, Process, Record, Status, run
 from hcnet.factorization.annealing import Annealing, PosteriorMean, project, settle
 from hcnet.factorization.factors import Factors, Sampler, Table, marginal_log_joint
 from hcnet.images import Images
@@ -58,6 +58,7 @@ class Factorizer:
         progress: Progress,
         max_seconds: float | None = None,
         max_memory: int | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self.table = table
         self.fixed = fixed
@@ -67,6 +68,7 @@ class Factorizer:
         self._began = time.perf_counter()
         self._max_seconds = max_seconds
         self._max_memory = max_memory
+        self._keeper = keeper
         self._history: list[Record] = []
         self._status = Status.FINISHED
         self._best: tuple[float, Factors] = (-np.inf, self._empty())
@@ -174,6 +176,7 @@ class Factorizer:
             process,
             Limits(max_iter=total, max_seconds=left),
             lambda iteration, measurement, seconds: self._progress.step(measurement, process.state),
+            self._keeper,
         )
         self._history += outcome.history
         if outcome.status.cut_short:

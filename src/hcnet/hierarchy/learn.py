@@ -11,6 +11,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import logit
 
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import number, whole
+from hcnet.archive.reading import Section
+from hcnet.checkpoint import Checkpoint
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.engine.schedules import Schedule
@@ -73,6 +77,21 @@ class Decided:
     weights: list[BoolArray]
     log_joint: float
 
+    def contents(self) -> Contents:
+        """What goes into a file."""
+        contents = Contents({"log_joint": self.log_joint})
+        for k, W in enumerate(self.weights):
+            contents = contents.with_bits(f"weights-{k}", W)
+        return contents
+
+    @classmethod
+    def read(cls, file: Section, network: Network) -> Decided:
+        """What was written, for the same network."""
+        weights = [
+            file.bits(f"weights-{k}", level.weight_shape) for k, level in enumerate(network.levels)
+        ]
+        return cls(weights, number("log_joint", file.header["log_joint"]))
+
 
 class NetworkLearning:
     """A process for the driver: one forward and one backward pass per step."""
@@ -123,6 +142,36 @@ class NetworkLearning:
         """The weights, decided."""
         return self._now
 
+    def contents(self, finished: bool) -> Contents:
+        """All messages, and the voters; once it is finished, only these."""
+        change = self._belief_change if math.isfinite(self._belief_change) else None
+        header = {"voters": len(self._voters), "changed": self._changed, "belief_change": change}
+        contents = Contents(header).with_part("now", self._now.contents())
+        for k, voter in enumerate(self._voters):
+            contents = contents.with_part(f"voter-{k}", voter.contents())
+        return contents.with_part("passing", self._passing.contents(finished))
+
+    def restore(self, file: Section, finished: bool) -> None:
+        """Become what `contents` were of."""
+        header, network = file.header, self._network
+        self._now = Decided.read(file.part("now"), network)
+        self._voters = [
+            Decided.read(file.part(f"voter-{k}"), network)
+            for k in range(whole("voters", header["voters"], 0, VOTERS))
+        ]
+        self._changed, change = whole("changed", header["changed"]), header["belief_change"]
+        self._belief_change = math.inf if change is None else number("belief_change", change)
+        self._passing.restore(file.part("passing"), finished)
+        self._beliefs = self._passing.weight_beliefs()
+
+    def pack(self, state: Decided) -> Contents:
+        """Weights, for a file."""
+        return state.contents()
+
+    def unpack(self, file: Section) -> Decided:
+        """The weights of a file."""
+        return Decided.read(file, self._network)
+
     def vote(self) -> Decided:
         """Every weight as it was in most of the best passes."""
         if not self._voters:
@@ -159,10 +208,12 @@ def learn_network(
     options: NetworkOptions,
     rng: np.random.Generator,
     progress: Progress | None = None,
+    keeper: Checkpoint | None = None,
 ) -> LearnedNetwork:
     """Learn all weights.
 
-    `allowed` (images, templates) leaves out the templates that contradict a label.
+    `allowed` (images, templates) leaves out the templates that contradict a label.  A `keeper`
+    writes down how far learning has come.
     """
     progress = progress or Silence()
     began = time.perf_counter()
@@ -171,7 +222,7 @@ def learn_network(
     if problem:
         warnings.warn(problem, UserWarning, stacklevel=3)
     deadline = None if options.max_seconds is None else began + options.max_seconds
-    race = _Race(network, images, allowed, options, rng, progress, deadline)
+    race = _Race(network, images, allowed, options, rng, progress, deadline, keeper)
     try:
         with interruptible():
             process, outcome = race.run()
@@ -203,6 +254,7 @@ class _Race:
     rng: np.random.Generator
     progress: Progress
     deadline: float | None
+    keeper: Checkpoint | None = None
 
     def run(self) -> tuple[NetworkLearning, Outcome[Decided]]:
         """The start that won, and how it ended."""
@@ -211,6 +263,8 @@ class _Race:
         best = None
         for k in range(options.n_init):
             process = NetworkLearning(self.network, self.images, self.allowed, options, self.rng)
+            if self.keeper is not None:
+                self.keeper.beside = [] if best is None else [best[0]]
             outcome = self._go(process, f"Start {k + 1} of {options.n_init}", half)
             if best is None or outcome.log_joint > best[1].log_joint:
                 best = process, outcome
@@ -220,6 +274,8 @@ class _Race:
         process, first = best
         if first.status is not Status.ITERATION_LIMIT or options.passes == half:
             return best
+        if self.keeper is not None:
+            self.keeper.beside = []
         second = self._go(process, "Best start", options.passes - half)
         return process, _one_after_the_other(first, second)
 
@@ -232,6 +288,7 @@ class _Race:
             process,
             Limits(max_iter=passes, max_seconds=left),
             lambda k, measurement, seconds: self.progress.step(measurement, process.state),
+            self.keeper,
         )
 
 

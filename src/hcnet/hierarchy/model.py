@@ -1,22 +1,35 @@
-"""What learning a network leaves behind, and its file."""
+"""What learning a network leaves behind, and its part of a file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet import archive
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import (
+    BELOW_HALF,
+    LARGEST,
+    listed,
+    named,
+    number,
+    probability,
+    size,
+    whole,
+    word,
+)
+from hcnet.archive.reading import Source
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import ClassLayer, FeatureLayer, PoolBorder, PoolLayer
 
-FORMAT = "hcnet-network"
-VERSION = 1
-# What a file may say about how the weights are used.
-SETTINGS = ("inference", "candidates", "n_passes")
+# Elements of S and R of all layers for one image: 40 features over a page of 2500×3300 are 3e8.  A
+# file that asks for more would not be used, but fill the memory.
+MOST_ELEMENTS = 2**32
+# Positions of a pool are numbered by 16 bits.
+MOST_MEMBERS = 2**15 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +39,8 @@ class NetworkModel:
     network: Network
     weights: list[BoolArray]  # per level, (features, channels, height, width)
     classes: NDArray[Any]
-    settings: dict[str, Any] = field(default_factory=dict)  # how an estimator uses it: `SETTINGS`
 
-    def contents(self) -> archive.Contents:
+    def contents(self) -> Contents:
         """What goes into a file."""
         names = self.classes.tolist()
         odd = [name for name in names if not isinstance(name, bool | int | float | str)]
@@ -39,15 +51,12 @@ class NetworkModel:
             )
         network = self.network
         header = {
-            "format": FORMAT,
-            "version": VERSION,
             "image_size": list(network.image_size),
             "channels": network.n_channels,
             "noise": [network.noise.p01, network.noise.p10],
             "categories": list(network.classes.categories),
             "p_on": network.classes.p_on,
             "classes": names,
-            "settings": self.settings,
             "levels": [
                 {
                     "features": level.features.n_features,
@@ -59,63 +68,69 @@ class NetworkModel:
                 for level in network.levels
             ],
         }
-        arrays: dict[str, NDArray[Any]] = {}
-        for k, (level, W) in enumerate(zip(network.levels, self.weights, strict=True)):
-            arrays[f"weights-{k}"] = np.packbits(W)
-            arrays[f"pool-{k}"] = level.window
-        return archive.Contents(header, arrays)
+        contents = Contents(header).with_all("pool", [level.window for level in network.levels])
+        for k, W in enumerate(self.weights):
+            contents = contents.with_bits(f"weights-{k}", W)
+        return contents
 
     @classmethod
-    def read(cls, file: archive.Source) -> NetworkModel:
+    def read(cls, file: Source) -> NetworkModel:
         """The model of a file."""
         header = file.header
-        p01, p10 = (float(p) for p in header["noise"])
-        height, width = (int(k) for k in header["image_size"])
-        channels, below = int(header["channels"]), (height, width)
-        levels, weights = [], []
-        for k, about in enumerate(header["levels"]):
-            level = _level(about, channels, below, file.array(f"pool-{k}"))
+        p01, p10 = (
+            probability("noise", p, BELOW_HALF) for p in listed("noise", header["noise"], 2)
+        )
+        below = size("image_size", header["image_size"])
+        channels = whole("channels", header["channels"], 1)
+        levels, weights, elements = [], [], 0
+        for k, about in enumerate(listed("levels", header["levels"])):
+            level = _level(file, k, named("levels", about), channels, below)
             levels.append(level)
+            elements += level.features.n_features * level.features.n_positions
+            pools = level.pool.size[0] * level.pool.size[1]
+            elements += channels * (below[0] * below[1] + pools) + pools * level.pool.n_members
+            if elements > MOST_ELEMENTS:
+                raise ValueError(f"its layers have more than {MOST_ELEMENTS} elements per image")
             weights.append(file.bits(f"weights-{k}", level.weight_shape))
             channels, below = level.features.n_features, level.features.placement_size
         if not levels:
             raise ValueError("it has no layers")
-        classes = ClassLayer(tuple(int(k) for k in header["categories"]), header["p_on"])
-        names = _names(header["classes"])
-        if classes.n_templates != channels or names.shape != (classes.n_classes,):
-            raise ValueError("its classes are incomplete")
+        p_on = None if header["p_on"] is None else probability("p_on", header["p_on"])
+        categories = listed("categories", header["categories"], channels)
+        # Not more classes than templates, so that the largest number is no reason for an array.
+        classes = ClassLayer(
+            tuple(whole("categories", k, 0, channels - 1) for k in categories), p_on
+        )
+        names = _names(listed("classes", header["classes"], classes.n_classes))
         if set(classes.categories) != set(range(classes.n_classes)):
             raise ValueError("it has classes without templates")
-        p_on = [] if classes.p_on is None else [classes.p_on]
-        if not all(0 < p < 1 for p in (p01, p10, *p_on)):
-            raise ValueError("its probabilities are none")
-        settings = {key: header["settings"][key] for key in SETTINGS if key in header["settings"]}
-        network = Network(tuple(levels), classes, Noise(p01, p10))
-        return cls(network, weights, names, settings)
+        return cls(Network(tuple(levels), classes, Noise(p01, p10)), weights, names)
 
 
 def _names(names: list[Any]) -> NDArray[Any]:
+    for name in names:
+        if not isinstance(name, str):
+            number("classes", int(name) if isinstance(name, bool) else name)
+    if len(set(names)) != len(names):
+        raise ValueError("two of its classes have the same name")
     plain = np.asarray(names)
     # NumPy would turn numbers beside strings into strings.
     return plain if plain.tolist() == names else np.array(names, object)
 
 
 def _level(
-    about: dict[str, Any], channels: int, below: tuple[int, int], window: NDArray[Any]
+    file: Source, k: int, about: dict[str, Any], channels: int, below: tuple[int, int]
 ) -> Level:
-    if about["pool_border"] not in get_args(PoolBorder):
-        raise ValueError(f"its pool_border is {about['pool_border']!r}")
-    pool_h, pool_w = (int(k) for k in about["pool"])
-    if window.shape != (pool_h, pool_w):
-        raise ValueError("its pools are incomplete")
-    pool = PoolLayer(channels, (pool_h, pool_w), below, about["pool_border"])
-    height, width = (int(k) for k in about["size"])
-    n_features, p_W = int(about["features"]), float(about["p_W"])
-    if min(n_features, pool_h, pool_w, height, width) < 1:
-        raise ValueError("its layers have no size")
-    if height > pool.size[0] or width > pool.size[1]:
+    border = word("pool_border", about["pool_border"], get_args(PoolBorder))
+    pool = PoolLayer(channels, size("pool", about["pool"]), below, border)
+    if pool.n_members > MOST_MEMBERS:
+        raise ValueError(f"its pools have {pool.n_members} positions")
+    n_features = whole("features", about["features"], 1)
+    feature_size = size("size", about["size"])
+    if feature_size[0] > pool.size[0] or feature_size[1] > pool.size[1]:
         raise ValueError("its layers do not fit on each other")
-    if not (0 < p_W < 1 and (window > 0).all() and np.isfinite(window).all()):
-        raise ValueError("its probabilities are none")
-    features = FeatureLayer(n_features, channels, (height, width), pool.size, "valid")
-    return Level(pool, features, window.astype(float), p_W)
+    window = file.array(f"pool-{k}", np.float64, pool.window)
+    if not ((window > 0) & (window <= LARGEST)).all():
+        raise ValueError("its pools hold what is no probability")
+    features = FeatureLayer(n_features, channels, feature_size, pool.size, "valid")
+    return Level(pool, features, window, probability("p_W", about["p_W"]))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import number
+from hcnet.archive.generators import generator_state, restore_generator
+from hcnet.archive.reading import Section
 from hcnet.engine.base import FeaturePassing
 from hcnet.engine.choice import keeps_active_set, start_passing, updates_by
 from hcnet.engine.choice import passing_memory as layer_memory
@@ -54,6 +59,35 @@ class NetworkPassing:
             self._up.append(np.zeros((n, layer.n_features, *layer.placement_size), np.float32))
         self.change = np.inf  # of the messages from the pools to R, in the last pass
         self.image_down = np.full_like(evidence, -HUGE)
+
+    def contents(self, finished: bool = False) -> Contents:
+        """All messages, for a file; once they are of no interest, the random generator alone."""
+        change = self.change if math.isfinite(self.change) else None
+        header = {"generator": generator_state(self._rng), "change": change}
+        if finished:
+            return Contents(header)
+        contents = Contents(header, self._state())
+        for k, trees in enumerate(self._trees):
+            contents = contents.with_part(f"level-{k}", trees.contents())
+        return contents
+
+    def restore(self, file: Section, finished: bool = False) -> None:
+        """Become what `contents` were of; network and images are the same."""
+        restore_generator(self._rng, file.header["generator"])
+        change = file.header["change"]
+        self.change = math.inf if change is None else number("change", change)
+        if finished:
+            return
+        file.fill(self._state())
+        for k, trees in enumerate(self._trees):
+            trees.restore(file.part(f"level-{k}"))
+
+    def _state(self) -> dict[str, FloatArray]:
+        state = {"image-down": self.image_down}
+        for k, (pools, up) in enumerate(zip(self._pools, self._up, strict=True)):
+            state |= {f"to-U-{k}": pools.to_U, f"from-pool-{k}": pools.from_pool}
+            state |= {f"to-R-{k}": pools.to_R, f"up-{k}": up}
+        return state
 
     def forward(self, schedule: Schedule, damping: Sequence[float]) -> None:
         """Messages up, from the image to the class layer; those to W on the way."""

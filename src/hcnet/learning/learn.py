@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hcnet.engine.driver import (
+    Keeper,
     Limits,
     Measurement,
     Outcome,
@@ -61,10 +62,12 @@ def learn(
     options: LearningOptions,
     rng: np.random.Generator,
     progress: Progress | None = None,
+    keeper: Keeper | None = None,
 ) -> Learned:
     """Learn features from images.
 
-    ``layer.n_features`` is the most features allowed; 0 leaves their number open.
+    ``layer.n_features`` is the most features allowed; 0 leaves their number open.  A `keeper`
+    writes down how far learning has come.
     """
     progress = progress or Silence()
     began = time.perf_counter()
@@ -77,7 +80,15 @@ def learn(
         warnings.warn(problem, UserWarning, stacklevel=3)
     deadline = None if options.max_seconds is None else began + options.max_seconds
     learner = _Learner(
-        started, images, improver, layer.n_features or None, options, rng, progress, deadline
+        started,
+        images,
+        improver,
+        layer.n_features or None,
+        options,
+        rng,
+        progress,
+        deadline,
+        keeper,
     )
     runs: list[Learned] = []
     try:
@@ -137,6 +148,7 @@ class _Learner:
     rng: np.random.Generator
     progress: Progress
     deadline: float | None
+    keeper: Keeper | None = None
 
     def run(self, start: Priors, sweeps: int) -> Learned:
         """Message passing, then (unless it is to stay alone) refinement."""
@@ -175,12 +187,14 @@ class _Learner:
         )
         self.progress.stage("Message passing", sweeps)
         limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
-        return run(process, limits, _reporter(self.progress, process.state, lambda: None))
+        return run(
+            process, limits, _reporter(self.progress, process.state, lambda: None), self.keeper
+        )
 
     def _refine(self, search: Search) -> Outcome[Explanation]:
         self.progress.stage("Refining", search.expected_steps)
         report = _reporter(self.progress, search.state, lambda: search.expected_steps)
-        return run(search, Limits(max_seconds=self._left()), report)
+        return run(search, Limits(max_seconds=self._left()), report, self.keeper)
 
     def _left(self) -> float | None:
         """Seconds until the deadline; a run always makes one step."""

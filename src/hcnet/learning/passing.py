@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import logit
 
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import flag, number, whole
+from hcnet.archive.generators import generator_state, restore_generator
+from hcnet.archive.reading import Section
 from hcnet.engine.active.passing import ActivePassing
 from hcnet.engine.base import FeaturePassing
 from hcnet.engine.choice import (
@@ -24,6 +29,7 @@ from hcnet.learning.exploring import exploration_memory, explore
 from hcnet.objective import Priors
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
+from hcnet.solutions.written import read_explanation, written
 
 # What exploring has taught W fades so much per sweep, and is gone after so many.
 FADE, FADED = 0.7, 8
@@ -89,6 +95,41 @@ class MessagePassing:
     def passing(self) -> FeaturePassing:
         """The messages."""
         return self._passing
+
+    def contents(self, finished: bool) -> Contents:
+        """All messages; once it is finished, only the best state was of interest."""
+        header: dict[str, Any] = {"generator": generator_state(self._rng)}
+        if finished:
+            return Contents(header)
+        change = self._belief_change if math.isfinite(self._belief_change) else None
+        header |= {"sweeps": self._sweeps, "changed": self._changed, "belief_change": change}
+        header["explored"] = self._learned is not None
+        arrays = {} if self._learned is None else {"learned": self._learned}
+        return Contents(header, arrays).with_part("passing", self._passing.contents())
+
+    def restore(self, file: Section, finished: bool) -> None:
+        """Become what `contents` were of."""
+        header = file.header
+        restore_generator(self._rng, header["generator"])
+        if finished:
+            return
+        self._passing.restore(file.part("passing"))
+        self._sweeps = whole("sweeps", header["sweeps"])
+        self._changed = whole("changed", header["changed"])
+        change = header["belief_change"]
+        self._belief_change = math.inf if change is None else number("belief_change", change)
+        if flag("explored", header["explored"]):
+            self._learned = file.array("learned", np.float32, self._weight_prior.shape)
+        self._W = self._weights()
+        self._now = self._evaluate()
+
+    def pack(self, state: Explanation) -> Contents:
+        """A decoded state, for a file."""
+        return written(state, self._improver)
+
+    def unpack(self, file: Section) -> Explanation:
+        """The state of a file."""
+        return read_explanation(file, self._improver)
 
     def measure(self) -> Measurement:
         """Joint log-probability of the decoded state, and how much the sweep changed."""

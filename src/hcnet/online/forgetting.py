@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hcnet.archive import Contents, Section
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import flag, share
+from hcnet.archive.reading import Section
 from hcnet.images import FloatArray
 
 
@@ -25,28 +27,18 @@ class Beliefs:
 
     def contents(self) -> Contents:
         """What goes into a file."""
-        arrays = {f"initial-{k}": array for k, array in enumerate(self.initial)}
-        arrays |= {f"now-{k}": array for k, array in enumerate(self.now or [])}
-        return Contents({"forgetting": self.forgetting, "started": self.now is not None}, arrays)
+        header = {"forgetting": self.forgetting, "started": self.now is not None}
+        return Contents(header).with_all("initial", self.initial).with_all("now", self.now or [])
 
     @classmethod
     def read(cls, file: Section, shapes: Sequence[tuple[int, ...]]) -> Beliefs:
         """The beliefs of a file, which must have these shapes."""
 
         def arrays(name: str) -> list[FloatArray]:
-            found = [file.array(f"{name}-{k}") for k in range(len(shapes))]
-            for array, shape in zip(found, shapes, strict=True):
-                if array.shape != shape or array.dtype != np.float32:
-                    raise ValueError("its beliefs do not fit the features")
-                if not np.isfinite(array).all():
-                    raise ValueError("its beliefs are not finite")
-            return found
+            return [file.array(f"{name}-{k}", np.float32, shape) for k, shape in enumerate(shapes)]
 
-        now = arrays("now") if file.header["started"] else None
-        forgetting = float(file.header["forgetting"])
-        if not 0 <= forgetting <= 1:
-            raise ValueError("its forgetting is no share")
-        return cls(arrays("initial"), forgetting, now)
+        now = arrays("now") if flag("started", file.header["started"]) else None
+        return cls(arrays("initial"), share("forgetting", file.header["forgetting"]), now)
 
     def prior(self) -> list[FloatArray]:
         """What the next minibatch starts from."""

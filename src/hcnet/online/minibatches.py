@@ -20,6 +20,10 @@ class LabelledImages:
     images: Images
     allowed: BoolArray
 
+    def arrays(self) -> tuple[BoolArray, ...]:
+        """All that there is to it."""
+        return *self.images.arrays(), self.allowed
+
 
 def regroup(
     singles: Iterable[Item], size: int, join: Callable[[Sequence[Item]], Item]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive import Contents, Section
-from hcnet.engine.choice import ENGINE_NAMES
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import whole
+from hcnet.archive.generators import generator_state, restore_generator
+from hcnet.archive.reading import Section
 from hcnet.engine.driver import Measurement
-from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.hierarchy.learn import VOTERS, NetworkOptions, dead_start, joint, majority, on_weights
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network
@@ -20,7 +20,6 @@ from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import BoolArray
 from hcnet.learning.passing import weight_prior
 from hcnet.online.forgetting import Beliefs
-from hcnet.online.generators import generator_state, restored_generator
 from hcnet.online.minibatches import LabelledImages
 
 # A minibatch must show every template a few times, and what the levels above say of the lower ones
@@ -109,55 +108,37 @@ class NetworkStream:
         return NetworkModel(self.network, self.weights(), self.classes)
 
     def contents(self) -> Contents:
-        """What goes into a file beside the network: enough to go on as if nothing had happened."""
-        options = self.options
+        """What goes into a file beside the network: enough to go on as if nothing had happened.
+
+        How messages are passed is not in there; it may change on the way (`configure`).
+        """
         header = {
-            "engine": options.engine,
-            "schedule": options.schedule.name,
-            "damping": list(options.damping),
-            "max_iter": options.max_iter,
-            "vote": options.vote,
             "generator": generator_state(self.rng),
             "n_images": self.n_images,
             "n_batches": self.n_batches,
             "voters": len(self.voters),
         }
-        arrays: dict[str, NDArray[Any]] = {}
-        for n, voter in enumerate(self.voters):
-            for k, W in enumerate(voter):
-                arrays[f"voter-{n}-{k}"] = np.packbits(W)
-        return Contents(header, arrays).with_part("beliefs", self.beliefs.contents())
+        contents = Contents(header).with_part("beliefs", self.beliefs.contents())
+        for k, voters in enumerate(zip(*self.voters, strict=True)):
+            contents = contents.with_bits(f"voters-{k}", np.stack(voters))
+        return contents
 
     @classmethod
-    def read(cls, file: Section, network: Network, classes: NDArray[Any]) -> NetworkStream:
+    def read(
+        cls, file: Section, network: Network, classes: NDArray[Any], options: NetworkOptions
+    ) -> NetworkStream:
         """The stream of a file whose network and classes are known."""
-        header = file.header
-        options = NetworkOptions(
-            damping=tuple(float(damping) for damping in header["damping"]),
-            engine=header["engine"],
-            schedule=Schedule(header["schedule"]),
-            vote=bool(header["vote"]),
-            max_iter=None if header["max_iter"] is None else int(header["max_iter"]),
-        )
-        if options.engine not in ENGINE_NAMES or options.schedule.name not in SCHEDULE_NAMES:
-            raise ValueError("its way of passing messages is unknown")
-        if not all(0 < damping <= 1 and math.isfinite(damping) for damping in options.damping):
-            raise ValueError("its damping is no share")
-        shapes = [level.weight_shape for level in network.levels]
-        if len(options.damping) != len(shapes):
-            raise ValueError("its damping is incomplete")
-        counts = int(header["n_images"]), int(header["n_batches"]), int(header["voters"])
-        if (
-            min(*counts, 1 if options.max_iter is None else options.max_iter) < 1
-            or counts[2] > VOTERS
-        ):
-            raise ValueError("its counts are none")
-        beliefs = Beliefs.read(file.part("beliefs"), shapes)
-        stream = cls(network, classes, options, beliefs.forgetting, np.random.default_rng(0))
-        stream.beliefs = beliefs
-        stream.rng = restored_generator(header["generator"])
-        stream.n_images, stream.n_batches = counts[:2]
-        for n in range(counts[2]):
-            voter = [file.bits(f"voter-{n}-{k}", shape) for k, shape in enumerate(shapes)]
-            stream.voters.append(voter)
+        stream = cls(network, classes, options, 0.0, np.random.default_rng(0))
+        stream.restore(file)
         return stream
+
+    def restore(self, file: Section) -> None:
+        """Become what `contents` were of."""
+        header, shapes = file.header, [level.weight_shape for level in self.network.levels]
+        restore_generator(self.rng, header["generator"])
+        self.beliefs = Beliefs.read(file.part("beliefs"), shapes)
+        self.n_images = whole("n_images", header["n_images"], 1)
+        self.n_batches = whole("n_batches", header["n_batches"], 1)
+        n = whole("voters", header["voters"], 1, VOTERS)
+        levels = [file.bits(f"voters-{k}", (n, *shape)) for k, shape in enumerate(shapes)]
+        self.voters = deque((list(voter) for voter in zip(*levels, strict=True)), VOTERS)

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from hcnet.archive import Contents, Section
-from hcnet.engine.choice import ENGINE_NAMES, updates_by
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import (
+    BELOW_HALF,
+    LARGEST,
+    MOST,
+    named,
+    number,
+    probability,
+    size,
+    whole,
+    word,
+)
+from hcnet.archive.generators import generator_state, restore_generator
+from hcnet.archive.reading import Section
+from hcnet.engine.choice import updates_by
 from hcnet.engine.dense import DensePassing
-from hcnet.engine.driver import Limits, Measurement, run
-from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
+from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.options import AUTO_FEATURES, dead_start, starting_priors
@@ -25,7 +38,6 @@ from hcnet.messages import Layout, trees_of
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
 from hcnet.online.forgetting import Beliefs
-from hcnet.online.generators import generator_state, restored_generator
 from hcnet.online.minibatches import join, split
 from hcnet.progress import Progress
 from hcnet.refine.search import Search
@@ -164,7 +176,9 @@ class PartsStream:
         priors = estimate(self.tally.counts(W, used), self.open_priors)
         return PartsModel(W, priors, self.shape.border, self.recent[-1].size)
 
-    def refined(self, max_seconds: float | None, progress: Progress) -> PartsModel:
+    def refined(
+        self, max_seconds: float | None, progress: Progress, keeper: Keeper | None = None
+    ) -> PartsModel:
         """The features refined by moves on the last images; the stream is left as it is."""
         images = join(list(self.recent))
         layer = self.shape.layer(images.size)
@@ -182,6 +196,7 @@ class PartsStream:
             lambda k, measurement, seconds: progress.step(
                 measurement, lambda: self._refined(search.now), search.expected_steps
             ),
+            keeper,
         )
         return self._refined(search.now)
 
@@ -193,80 +208,81 @@ class PartsStream:
         return PartsModel(W, priors, self.shape.border, self.recent[-1].size)
 
     def contents(self) -> Contents:
-        """What goes into a file: enough to go on as if nothing had happened."""
-        shape, tally = self.shape, self.tally
+        """What goes into a file: enough to go on as if nothing had happened.
+
+        How messages are passed is not in there; it may change on the way (`configure`).
+        """
         header = {
-            "n_features": shape.n_features,
-            "n_channels": shape.n_channels,
-            "feature_size": list(shape.feature_size),
-            "border": shape.border,
+            "shape": asdict(self.shape),
             "open_priors": asdict(self.open_priors),
-            "engine": self.options.engine,
-            "schedule": self.options.schedule.name,
-            "damping": self.options.damping,
             "generator": generator_state(self.rng),
             "n_images": self.n_images,
             "n_batches": self.n_batches,
-            "positions": tally.positions,
-            "recent": [list(image.pixels.shape[2:]) for image in self.recent],
+            "positions": self.tally.positions,
         }
-        arrays: dict[str, NDArray[Any]] = {"use": tally.use, "pixels": tally.pixels}
-        for k, image in enumerate(self.recent):
-            arrays[f"recent-{k}"] = np.packbits(image.pixels)
-            arrays[f"observed-{k}"] = np.packbits(image.observed)
-        return Contents(header, arrays).with_part("beliefs", self.beliefs.contents())
+        sizes = np.array([image.size for image in self.recent], np.int64)
+        arrays = {"use": self.tally.use, "pixels": self.tally.pixels, "recent-sizes": sizes}
+        contents = Contents(header, arrays).with_part("beliefs", self.beliefs.contents())
+        for name in ("pixels", "observed"):
+            every = np.concatenate([getattr(image, name).reshape(-1) for image in self.recent])
+            contents = contents.with_bits(f"recent-{name}", every)
+        return contents
 
     @classmethod
-    def read(cls, file: Section) -> PartsStream:
+    def read(cls, file: Section, options: PassingOptions) -> PartsStream:
         """The stream of a file."""
-        header = file.header
-        height, width = (int(k) for k in header["feature_size"])
+        about = named("shape", file.header["shape"])
         shape = PartsShape(
-            int(header["n_features"]), int(header["n_channels"]), (height, width), header["border"]
+            whole("n_features", about["n_features"], 1),
+            whole("n_channels", about["n_channels"], 1),
+            size("feature_size", about["feature_size"]),
+            word("border", about["border"], get_args(Border)),
         )
-        options = PassingOptions(
-            header["engine"], Schedule(header["schedule"]), float(header["damping"])
-        )
-        counts = int(header["n_images"]), int(header["n_batches"])
-        if min(shape.n_features, shape.n_channels, height, width, *counts) < 1:
-            raise ValueError("its sizes are none")
-        if shape.border not in get_args(Border):
-            raise ValueError(f"its border is {shape.border!r}")
-        if options.engine not in ENGINE_NAMES or options.schedule.name not in SCHEDULE_NAMES:
-            raise ValueError("its way of passing messages is unknown")
-        if not 0 < options.damping <= 1:
-            raise ValueError("its damping is no share")
-        if not all(p is None or 0 < p < 0.5 for p in header["open_priors"].values()):
-            raise ValueError("its probabilities are none")
-        weights = (shape.n_channels, shape.n_features, height, width)
-        beliefs = Beliefs.read(file.part("beliefs"), [weights])
-        stream = cls(
-            shape,
-            Priors(**header["open_priors"]),
-            options,
-            beliefs.forgetting,
-            np.random.default_rng(0),
-        )
-        stream.beliefs = beliefs
-        stream.rng = restored_generator(header["generator"])
-        stream.n_images, stream.n_batches = counts
-        use, pixels = file.array("use"), file.array("pixels")
-        tally = Tally(use, float(header["positions"]), pixels)
-        if use.shape != (shape.n_features,) or pixels.shape != (4,):
-            raise ValueError("its counts are incomplete")
-        for array in (use, pixels, np.array(tally.positions)):
-            if array.dtype != np.float64 or not (np.isfinite(array) & (array >= 0)).all():
-                raise ValueError("its counts are none")
-        stream.tally = tally
-        if not header["recent"]:
-            raise ValueError("its last images are missing")
-        for k, size in enumerate(header["recent"]):
-            whole = (1, shape.n_channels, int(size[0]), int(size[1]))
-            if min(whole) < 1:
-                raise ValueError("its last images have no size")
-            on, observed = (file.bits(f"{key}-{k}", whole) for key in ("recent", "observed"))
-            stream.recent.append(Images(on, observed))
+        priors = named("open_priors", file.header["open_priors"])
+        given = {
+            name: None if p is None else probability(name, p, BELOW_HALF)
+            for name, p in priors.items()
+        }
+        # Before weights of this shape are drawn: those of the file, which cannot be larger than it.
+        weights = (shape.n_channels, shape.n_features, *shape.feature_size)
+        forgetting = Beliefs.read(file.part("beliefs"), [weights]).forgetting
+        stream = cls(shape, Priors(**given), options, forgetting, np.random.default_rng(0))
+        stream.restore(file)
         return stream
+
+    def restore(self, file: Section) -> None:
+        """Become what `contents` were of."""
+        header, shape = file.header, self.shape
+        restore_generator(self.rng, header["generator"])
+        weights = (shape.n_channels, shape.n_features, *shape.feature_size)
+        self.beliefs = Beliefs.read(file.part("beliefs"), [weights])
+        self.n_images = whole("n_images", header["n_images"], 1)
+        self.n_batches = whole("n_batches", header["n_batches"], 1)
+        use = file.array("use", np.float64, (shape.n_features,))
+        pixels = file.array("pixels", np.float64, (4,))
+        positions = number("positions", header["positions"])
+        if not all(0 <= count <= MOST for count in (*use, *pixels, positions)):
+            raise ValueError("its counts are none")
+        self.tally = Tally(use, positions, pixels)
+        self.recent = deque(self._read_recent(file))
+
+    def _read_recent(self, file: Section) -> list[Images]:
+        h, w = self.shape.feature_size
+        sizes = file.array("recent-sizes", np.int64, (None, 2)).tolist()
+        if not all(h <= height <= LARGEST and w <= width <= LARGEST for height, width in sizes):
+            raise ValueError("its last images have no size")
+        channels = self.shape.n_channels
+        ends = [0, *itertools.accumulate(channels * height * width for height, width in sizes)]
+        on, observed = (file.bits(f"recent-{name}", (ends[-1],)) for name in ("pixels", "observed"))
+        images = []
+        for (height, width), begin, end in zip(sizes, ends[:-1], ends[1:], strict=True):
+            whole_ = (1, channels, height, width)
+            images.append(
+                Images(on[begin:end].reshape(whole_), observed[begin:end].reshape(whole_))
+            )
+        if not images or (len(images) > 1 and _pixels_side_by_side(images) > RECENT_PIXELS):
+            raise ValueError("its last images are none, or too many")
+        return images
 
     def _used(self) -> tuple[BoolArray, NDArray[np.int64]]:
         """Weights and numbers of the features that are used, the most used first."""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import flag, listed, named, whole
+from hcnet.archive.generators import generator_state, restore_generator
+from hcnet.archive.reading import Section
 from hcnet.engine.driver import Measurement
 from hcnet.refine import moves
 from hcnet.refine.moves import Move
 from hcnet.refine.placing import place_by_messages
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
+from hcnet.solutions.written import read_explanation, written
 
 # How often a random move is tried in one round, and how many proposals of one that has many.
 TRIES = 4
@@ -49,6 +57,12 @@ class Search:
         self._idle = 0
         self._done = 0
         self._round_began = 0
+        self._opened = False  # whether what comes before the first round is over
+        # What each attempt of the current round brought, and the order of its deletions: with them
+        # a search that was written down finds its place in the round again.
+        self._brought: list[bool] = []
+        self._order: list[int] | None = None
+        self._known: deque[bool] = deque()  # attempts that were made before it was written down
 
     def step(self) -> bool:
         """Try one move; False when the search is over."""
@@ -64,6 +78,53 @@ class Search:
         """The best solution so far."""
         return self.now
 
+    def contents(self, finished: bool) -> Contents:
+        """The solution, and how far the search has come."""
+        header = {
+            "generator": generator_state(self.rng),
+            "statistics": {name: asdict(record) for name, record in self.statistics.items()},
+            "opened": self._opened,
+            "idle": self._idle,
+            "done": self._done,
+            "round_began": self._round_began,
+            "brought": [] if finished else self._brought,
+            "order": None if finished else self._order,
+        }
+        # Keys hold the numbers of placements, and may be many: too long for a header.
+        keys = [[_plain(part) for part in key or ()] for key in self._failed]
+        text = np.frombuffer(json.dumps([] if finished else keys).encode(), np.uint8)
+        return Contents(header, {"failed": text}).with_part("now", self.pack(self.now))
+
+    def restore(self, file: Section, finished: bool) -> None:
+        """Become what `contents` were of."""
+        header = file.header
+        restore_generator(self.rng, header["generator"])
+        self.now = self.unpack(file.part("now"))
+        self.statistics.clear()
+        for name, record in named("statistics", header["statistics"]).items():
+            self.statistics[name] = MoveStatistics(**named("statistics", record))
+        self._opened = flag("opened", header["opened"])
+        self._idle, self._done = whole("idle", header["idle"]), whole("done", header["done"])
+        text = file.array("failed", np.uint8, (None,)).tobytes()
+        self._failed = {tuple(listed("failed", key)) for key in listed("failed", json.loads(text))}
+        brought = [flag("brought", better) for better in listed("brought", header["brought"])]
+        order = header["order"]
+        if order is not None:
+            self._order = [whole("order", f) for f in listed("order", order)]
+        self._known = deque(brought)
+        self._plan = self._rounds()
+        for _ in brought:
+            next(self._plan, None)
+        self._round_began = whole("round_began", header["round_began"])
+
+    def pack(self, state: Explanation) -> Contents:
+        """A solution, for a file."""
+        return written(state, self.improver)
+
+    def unpack(self, file: Section) -> Explanation:
+        """The solution of a file."""
+        return read_explanation(file, self.improver)
+
     @property
     def expected_steps(self) -> int:
         """How many steps there will be in all, if nothing more is found."""
@@ -72,8 +133,11 @@ class Search:
         return self._done + rest + a_round * (PATIENCE - 1 - self._idle)
 
     def _rounds(self) -> Iterator[bool]:
-        yield self._attempt("scratch", moves.scratch)
-        yield self._attempt("polish", moves.polish)
+        if not self._opened:
+            yield self._attempt("scratch", moves.scratch)
+            yield self._attempt("polish", moves.polish)
+            self._opened = True
+            self._brought = []
         while self._idle < PATIENCE:
             self._round_began = self._done
             helped = False
@@ -84,6 +148,7 @@ class Search:
                 helped = self._attempt("message passing", place_by_messages)
                 yield helped
             self._idle = 0 if helped else self._idle + 1
+            self._brought, self._order = [], None
         self._tidy()
 
     def _tidy(self) -> None:
@@ -124,14 +189,21 @@ class Search:
         yield self._attempt("scratch", moves.scratch)
 
     def _deletions(self) -> Iterator[bool]:
-        for f in self.rng.permutation(len(self.now.features)):
+        if self._order is None:
+            self._order = self.rng.permutation(len(self.now.features)).tolist()
+        for f in self._order:
             for absorb in (True, False):
-                better = self._attempt("delete", partial(moves.delete, f=int(f), absorb=absorb))
+                better = self._attempt("delete", partial(moves.delete, f=f, absorb=absorb))
                 yield better
                 if better:
                     break
 
     def _attempt(self, name: str, move: Move, limit: int = TRIES) -> bool:
+        better = self._known.popleft() if self._known else self._try(name, move, limit)
+        self._brought.append(better)
+        return better
+
+    def _try(self, name: str, move: Move, limit: int) -> bool:
         """Work out a few proposals of a move; keep the first that is better.
 
         What has failed is not tried again before something changes, so that a move with many
@@ -159,3 +231,7 @@ class Search:
                 self._failed.clear()
                 return True
         return False
+
+
+def _plain(part: Any) -> Any:
+    return part.item() if isinstance(part, np.generic) else part

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import numbers
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,6 +108,26 @@ def check_share(name: str, value: float) -> float:
     if not is_number(value) or not 0 <= value <= 1:
         raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}.")
     return float(value)
+
+
+def check_waiting(name: str, value: float) -> float:
+    """Seconds, 0 among them."""
+    if not is_number(value) or not 0 <= value < math.inf:
+        raise ValueError(
+            f"{name} must be a number of seconds of at least 0 (0: after every step), got "
+            f"{value!r}."
+        )
+    return float(value)
+
+
+def check_path(name: str, value: Any) -> Path:
+    """The path of a file that is there, or can be made."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} must be the path of a file, or None, got {value!r}.")
+    path = Path(value)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
+    return path
 
 
 def check_positive(name: str, value: float | None) -> float | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.archive.contents import Contents
+from hcnet.archive.reading import Section
 from hcnet.engine.active import closed_form
 from hcnet.engine.active.edges import EDGE_BYTES, no_edges, rebuilt
 from hcnet.engine.active.geometry import (
@@ -71,6 +75,46 @@ class ActivePassing:
     def n_active(self) -> int:
         """Placements that have messages."""
         return len(self._edges.where)
+
+    def contents(self) -> Contents:
+        """What is active, all messages and beliefs; where edges lie follows from that."""
+        edges = self._edges
+        arrays: dict[str, NDArray[Any]] = {
+            "where": edges.where,
+            "to-S": edges.to_S,
+            "to-W": edges.to_W,
+            "prior": self._prior,
+            "E": self._E,
+            "U": self._U,
+            "carried": self._carried,
+            "W": self._W,
+            "S": self._S,
+            "sums": self._sums,
+        }
+        return Contents({}, arrays)
+
+    def restore(self, file: Section) -> None:
+        """Become what `contents` were of."""
+        g, board, weights = self._g, self._observed.shape, self._weight_prior.shape
+        positions = self._n_images * g.positions * g.features
+        where = file.array("where", np.int64, (None,))
+        inside = not len(where) or (where[0] >= 0 and where[-1] < positions)
+        if not inside or (np.diff(where) <= 0).any():
+            raise ValueError("its active placements are none")
+
+        def read(key: str, shape: tuple[int | None, ...]) -> FloatArray:
+            return file.array(key, np.float32, shape, finite=False)
+
+        self._E, self._U = read("E", board), read("U", board)
+        self._carried, self._W = read("carried", weights), read("W", weights)
+        none = no_edges(len(self._observed))
+        self._edges = rebuilt(none, where, g, self._observed, self._U, self._W)
+        edges = self._edges.who.shape
+        self._edges.to_S, self._edges.to_W = read("to-S", edges), read("to-W", edges)
+        self._S, self._sums = read("S", where.shape), read("sums", where.shape)
+        self._prior = read("prior", (None,))
+        if len(self._prior) not in (1, positions):
+            raise ValueError("its prior is incomplete")
 
     def carry(self, beliefs: FloatArray) -> None:
         """Add what was learned elsewhere to the beliefs of W: until the next call."""

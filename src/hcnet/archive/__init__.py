@@ -1,0 +1,1 @@
+"""Files: a zip archive of NumPy arrays and a JSON header, checksummed, no pickle: docs/files.md."""

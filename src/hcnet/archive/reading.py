@@ -1,0 +1,265 @@
+"""Reading a file that may come from anybody: every size is known before memory is taken.
+
+Nothing is compressed and nothing lies outside the file, so that arrays cannot be larger than it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from hcnet.archive import layout
+from hcnet.archive.fields import listed, named, shown, whole
+from hcnet.images import BoolArray
+
+
+class Source(Protocol):
+    """Where a model is read from: a file, or what `to_dict` made of it."""
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What is not an array."""
+        ...
+
+    def array(
+        self, key: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool = True
+    ) -> NDArray[Any]:
+        """One of the arrays, of this type and shape; None stands for any length."""
+        ...
+
+    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
+        """A binary array."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """What was read of a file, or of a part of one."""
+
+    header: dict[str, Any]
+    _archive: zipfile.ZipFile
+    _listed: dict[str, tuple[str, tuple[int, ...]]]
+    _prefix: str = ""
+
+    def array(
+        self, key: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool = True
+    ) -> NDArray[Any]:
+        """One of the arrays, which must be of this type and shape; None stands for any length."""
+        kind = np.dtype(dtype).newbyteorder("<")
+        values = np.empty(self._size(key, kind.str, shape), kind)
+        self._read(key, values)
+        if finite and kind.kind == "f" and not np.isfinite(values).all():
+            raise ValueError(f"its {self._prefix}{key} holds what is no number")
+        return values.astype(np.dtype(dtype), copy=False)
+
+    def _size(self, key: str, kind: str, shape: tuple[int | None, ...]) -> tuple[int, ...]:
+        """The shape of an array that is what it should be."""
+        name = self._prefix + key
+        if name not in self._listed:
+            raise ValueError(f"its {name} is missing")
+        came, size = self._listed[name]
+        fits = len(size) == len(shape) and all(
+            n in (None, k) for n, k in zip(shape, size, strict=True)
+        )
+        if came != kind or not fits:
+            wanted = "×".join("any" if n is None else str(n) for n in shape)
+            raise ValueError(
+                f"its {name} is {came} of shape {shown(size)} instead of {kind} of {wanted}"
+            )
+        return size
+
+    def _read(self, key: str, values: NDArray[Any]) -> None:
+        """Read an array whose type and shape are right."""
+        name = self._prefix + key
+        with self._archive.open(layout.member(name)) as file:
+            file.read(len(layout.array_header(*self._listed[name])))
+            flat = values.reshape(-1).view(np.uint8)
+            for start in range(0, flat.size, layout.CHUNK):
+                chunk = np.frombuffer(file.read(layout.CHUNK), np.uint8)
+                flat[start : start + layout.CHUNK] = chunk
+
+    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
+        """An array of packed bits."""
+        n = 1
+        for side in shape:
+            n *= side
+        packed = self.array(key, np.uint8, (-(-n // 8),))
+        return np.unpackbits(packed, count=n).view(np.bool_).reshape(shape)
+
+    def fill(self, into: dict[str, NDArray[Any]]) -> None:
+        """Read messages into arrays that are there already; infinities may be among them."""
+        for key, own in into.items():
+            if own.flags.c_contiguous and own.dtype == own.dtype.newbyteorder("<"):
+                self._size(key, own.dtype.str, own.shape)
+                self._read(key, own)  # messages may be too many to have them twice
+            else:
+                own[...] = self.array(key, own.dtype, own.shape, finite=False)
+
+    def part(self, name: str) -> Section:
+        """A part of the file."""
+        if name not in self.header:
+            raise ValueError(f"its {name} is missing")
+        about = named(name, self.header[name])
+        return Section(about, self._archive, self._listed, f"{self._prefix}{name}-")
+
+
+class Reader:
+    """Reads a file; whatever is wrong with it becomes one sentence.
+
+    ::
+
+        with Reader(path) as file:
+            file.header["border"], file.array("use", np.float64, (None,))
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        wanted: str = "model file",
+        remedy: str = "pass a file that save() wrote",
+    ) -> None:
+        self._path, self._wanted, self._remedy = Path(path), wanted, remedy
+        self.kind = self.library = ""
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Section:
+        # A pipe or a device would be waited for, or read, for ever.
+        if not stat.S_ISREG(self._path.stat().st_mode):
+            raise ValueError(f"{self._path} is not a file; {self._remedy}.")
+        self._file = self._path.open("rb")
+        try:
+            return self._open(self._file)
+        except BaseException as error:
+            self._file.close()
+            if isinstance(error, _OtherVersionError):
+                raise ValueError(str(error)) from None
+            if isinstance(error, Exception):
+                raise self.damaged(error) from error
+            raise
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        assert self._file is not None
+        self._file.close()
+        if isinstance(error, Exception):
+            raise self.damaged(error) from error
+
+    def _open(self, file: BinaryIO) -> Section:
+        archive = zipfile.ZipFile(file)
+        members = archive.infolist()
+        names = [info.filename for info in members]
+        if not names or layout.HEADER not in names:
+            raise ValueError("it has no header")
+        about = self._read_header(archive, names.index(layout.HEADER))
+        self._check_version(about)
+        kind, library = about.get("kind"), about.get("library")
+        known = {"format", "version", "kind", "library", "arrays", "contents"}
+        if about.keys() != known or not isinstance(kind, str) or not isinstance(library, str):
+            raise ValueError("its header is incomplete, or says too much")
+        self.kind, self.library = kind, library
+        listed_arrays = _listed_arrays(about["arrays"])
+        wanted = [layout.HEADER, *map(layout.member, listed_arrays), layout.SUMS]
+        if names != wanted:
+            raise ValueError("its members are not those that its header lists")
+        _check_sizes(members, listed_arrays, self._path.stat().st_size)
+        _check_sums(archive, listed_arrays)
+        return Section(named("contents", about["contents"]), archive, listed_arrays)
+
+    def _read_header(self, archive: zipfile.ZipFile, which: int) -> dict[str, Any]:
+        with archive.open(archive.infolist()[which]) as file:
+            text = file.read(layout.HEADER_BYTES + 1)
+        if len(text) > layout.HEADER_BYTES:
+            raise ValueError("its header is too long")
+        return named("header", json.loads(text, parse_constant=_no_number))
+
+    def _check_version(self, about: dict[str, Any]) -> None:
+        form, version = about.get("format"), about.get("version")
+        if form in ("hcnet-parts", "hcnet-network") and version == 1:
+            raise _OtherVersionError(
+                f"{self._path} was written before hcnet 0.1.0, in a format that is no longer read "
+                f"(file version 1); learn the model again and save it."
+            )
+        if form != layout.FORMAT:
+            raise ValueError(f"its format is {shown(form)}")
+        if whole("version", version, 2) > layout.VERSION:
+            raise _OtherVersionError(
+                f"{self._path} was written by a newer hcnet (file version {version}, this hcnet "
+                f"reads up to {layout.VERSION}); update hcnet."
+            )
+
+    def damaged(self, error: Exception) -> ValueError:
+        """The sentence for what went wrong while something was made of the contents."""
+        why = " ".join(str(error).split()) or type(error).__name__
+        why = why if len(why) <= 300 else why[:300] + "…"
+        return ValueError(
+            f"{self._path} is not a {self._wanted} of hcnet, or is damaged ({why}); {self._remedy}."
+        )
+
+
+class _OtherVersionError(Exception):
+    """A sound file, but not for this hcnet."""
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"it says {word} where a number should be")
+
+
+def _listed_arrays(about: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
+    found = {}
+    for key, entry in named("list of arrays", about).items():
+        dtype, shape = listed("list of arrays", entry, 2)
+        if dtype not in layout.DTYPES:
+            raise ValueError(f"its {shown(key)} holds {shown(dtype)}, which is no kind of number")
+        sides = tuple(whole("list of arrays", side) for side in listed("list of arrays", shape))
+        if len(sides) > 8:
+            raise ValueError(f"its {shown(key)} has {len(sides)} dimensions")
+        found[key] = dtype, sides
+    return found
+
+
+def _check_sizes(
+    members: list[zipfile.ZipInfo],
+    listed_arrays: dict[str, tuple[str, tuple[int, ...]]],
+    file_size: int,
+) -> None:
+    """Every member is stored as it is, has the size that was said, and all fit into the file."""
+    for info in members:
+        stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
+        if not stored or info.flag_bits & ~0x800:  # which only says that names are UTF-8
+            raise ValueError(f"its {shown(info.filename)} is packed or encrypted")
+    for info, (dtype, shape) in zip(members[1:-1], listed_arrays.values(), strict=True):
+        wanted = len(layout.array_header(dtype, shape)) + layout.array_bytes(dtype, shape)
+        if info.file_size != wanted:
+            raise ValueError(f"its {shown(info.filename)} has {info.file_size} bytes, not {wanted}")
+    if sum(info.file_size for info in members) > file_size:
+        raise ValueError("its members overlap")
+
+
+def _check_sums(
+    archive: zipfile.ZipFile, listed_arrays: dict[str, tuple[str, tuple[int, ...]]]
+) -> None:
+    """The checksums are right, and every array begins as it should."""
+    expected = [b"", *(layout.array_header(*about) for about in listed_arrays.values())]
+    *members, last = archive.infolist()
+    lines = []
+    for info, beginning in zip(members, expected, strict=True):
+        with archive.open(info) as file:
+            first = file.read(len(beginning))
+            if first != beginning:
+                raise ValueError(f"its {shown(info.filename)} is not the array that was said")
+            digest = hashlib.sha256(first)
+            while chunk := file.read(layout.CHUNK):
+                digest.update(chunk)
+        lines.append(f"{digest.hexdigest()}  {info.filename}\n")
+    text = "".join(lines).encode()
+    with archive.open(last) as file:
+        if file.read(len(text) + 1) != text:
+            raise ValueError("its checksums are wrong")

@@ -1,0 +1,76 @@
+"""What the file of an `HCN` holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import LARGEST, listed, named
+from hcnet.archive.reading import Section
+from hcnet.estimators.saving import Saving
+from hcnet.hierarchy.model import NetworkModel
+from hcnet.hierarchy.specification import Layer
+from hcnet.online.network import NetworkStream
+from hcnet.validation.network import check_layers, check_noise
+from hcnet.validation.parameters import (
+    check_choice,
+    check_needed,
+    check_random_state,
+    check_share,
+)
+
+ALGORITHM_NAMES = ("mpmp", "bottom-up")
+# Passes of a model file: one that asks for more is meant to keep its reader busy.
+MOST_PASSES = 1000
+
+
+class NetworkSaving(Saving):
+    """The part of `HCN` that goes into files and comes out of them."""
+
+    if TYPE_CHECKING:  # of the estimator
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def _model_contents(self) -> Contents:
+        return self._model.contents()
+
+    def _read_model(self, file: Section) -> None:
+        model = NetworkModel.read(file.part("model"))
+        self._publish(model)
+        if "stream" not in file.header:
+            return
+        if len(self.layers) != len(model.network.levels):
+            raise ValueError("its layers are not those of its stream")
+        options = self._options(tuple(layer.damping for layer in self.layers))
+        part = file.part("stream")
+        self._stream = NetworkStream.read(part, model.network, model.classes, options)
+        self._stream.made_for = self._structure()
+        self.n_images_seen_, self.n_iter_ = self._stream.n_images, self._stream.n_batches
+
+    @classmethod
+    def _parameter(cls, name: str, value: Any) -> Any:
+        if name != "layers":
+            return super()._parameter(name, value)
+        layers = [named("layers", about) for about in listed("layers", value)]
+        return [
+            Layer(**{key: Saving._parameter(key, one) for key, one in about.items()})
+            for about in layers
+        ]
+
+    def _check_parameters(self) -> None:
+        per_class = check_needed("templates_per_class", self.templates_per_class)
+        self._n_classes()
+        # Whether the layers fit on an image is known only with the next one.
+        check_layers(self.layers, self.layers[-1].n_features or per_class, (LARGEST, LARGEST))
+        check_noise(self.p01, self.p10)
+        check_choice("algorithm", self.algorithm, ALGORITHM_NAMES)
+        if self._method()[2] > MOST_PASSES:
+            raise ValueError(
+                f"n_passes must be at most {MOST_PASSES} in a model that is saved, got "
+                f"{self.n_passes}; set it when it is loaded."
+            )
+        self._options(())
+        self._minibatch_size()
+        check_needed("epochs", self.epochs)
+        check_share("forgetting", self.forgetting)
+        check_random_state(self.random_state)

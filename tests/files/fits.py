@@ -1,0 +1,135 @@
+"""Fits of every kind, small enough to be broken off after each step.
+
+As a program: ``python fits.py NAME CHECKPOINT EVERY RESULT [BYTES]`` runs one of them, and writes
+what was learned to a file; with BYTES no file may become larger, as if the disk were full.
+"""
+
+import hashlib
+import resource
+import signal
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+from hcnet.datasets import shapes
+from hcnet.engine import choice
+
+
+def _images(n=10):
+    return shapes(feature_size=7, jitter=1, n_images=n, random_state=0)
+
+
+def _pages(n, side=24):
+    """Images that are made of three parts."""
+    rng = np.random.default_rng(0)
+    images = np.zeros((n, side, side), bool)
+    part = rng.random((3, 5, 5)) < 0.5
+    for image in images:
+        for k in range(9):
+            r, c = rng.integers(side - 5, size=2)
+            image[r : r + 5, c : c + 5] |= part[k % 3]
+    return images
+
+
+def _table():
+    rng = np.random.default_rng(0)
+    return (rng.random((30, 3)) < 0.4) @ (rng.random((3, 20)) < 0.3)
+
+
+def parts(**options):
+    return FeatureLearner(4, 5, n_init=2, random_state=0).fit(_pages(2), **options)
+
+
+def parts_messages(**options):
+    how = {"algorithm": "mpmp", "schedule": "per-image", "max_iter": 6}
+    return FeatureLearner(3, 5, **how, random_state=0).fit(_pages(3), **options)
+
+
+def parts_active(**options):
+    """As on a page that is too large for all its messages."""
+    before, choice.SMALL = choice.SMALL, 0
+    try:
+        learner = FeatureLearner(3, 5, algorithm="mpmp", max_iter=12, p_W=0.4, random_state=0)
+        return learner.fit(_pages(2), **options)
+    finally:
+        choice.SMALL = before
+
+
+def parts_stream(**options):
+    learner = FeatureLearner(3, 5, batch_size=2, random_state=0)
+    return learner.fit_stream(iter(_pages(8)), **options)
+
+
+def parts_epochs(**options):
+    learner = FeatureLearner(3, 5, batch_size=3, epochs=2, algorithm="mpmp", random_state=0)
+    return learner.fit(_pages(8), **options)
+
+
+def _network(**options):
+    layers = [Layer(4, size=4, pool=2, perturbation=0.2), Layer()]
+    return HCN(layers, templates_per_class=2, random_state=0, **options)
+
+
+def network(**options):
+    data = _images()
+    return _network(max_iter=6, n_init=3).fit(data.images, data.labels, **options)
+
+
+def network_stream(**options):
+    data = _images(12)
+    pairs = list(zip(data.images, data.labels, strict=True))
+    return _network(max_iter=2, batch_size=3).fit_stream(
+        pairs, classes=np.unique(data.labels), **options
+    )
+
+
+def table(**options):
+    return BooleanMatrixFactorization(2, n_init=2, random_state=0).fit(_table(), **options)
+
+
+def table_rank(**options):
+    return BooleanMatrixFactorization(max_components=3, random_state=0).fit(_table(), **options)
+
+
+FITS = {
+    fit.__name__: fit
+    for fit in (
+        parts,
+        parts_messages,
+        parts_active,
+        parts_stream,
+        parts_epochs,
+        network,
+        network_stream,
+        table,
+        table_rank,
+    )
+}
+
+
+def learned(model):
+    """A fingerprint of everything that was learned, to the last bit."""
+    digest = hashlib.sha256()
+    for array in getattr(model, "weights_", None) or [
+        getattr(model, "features_", None) if hasattr(model, "features_") else model.components_
+    ]:
+        digest.update(f"{array.shape}".encode() + array.tobytes())
+    facts = [getattr(model, name, None) for name in ("log_joint_", "n_iter_", "status_")]
+    priors = [getattr(model, name, None) for name in ("p_S_", "p_W_", "p01_", "p10_")]
+    steps = [(r.iteration, r.log_joint, r.changed_weights) for r in model.history_]
+    return digest.hexdigest(), *map(repr, (facts, priors, steps))
+
+
+if __name__ == "__main__":
+    name, checkpoint, every, result, *room = sys.argv[1:]
+    if room:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write then fails, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(room[0]), resource.RLIM_INFINITY))
+        warnings.simplefilter("always")
+    print("begun", flush=True)
+    found = FITS[name](checkpoint=checkpoint, every=float(every))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    Path(result).write_text("\n".join(learned(found)))

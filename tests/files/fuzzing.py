@@ -1,0 +1,331 @@
+"""Mutated model files by the thousand: what `hcnet.load` must survive.
+
+As a program: ``python fuzzing.py FOLDER COUNT SEED`` mutates the files of a folder so many times,
+loads and uses what comes out within limits of memory and time, and prints what happened as JSON.
+"""
+
+import json
+import resource
+import signal
+import sys
+import time
+import tracemalloc
+import warnings
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from handmade import HEADER, SUMS, forge, members
+
+import hcnet
+
+# What docs/files.md promises: bytes, and bytes per byte of the file.
+PROMISED, PROMISED_EACH = 64 * 2**20, 20
+# Seconds for a file, which takes milliseconds.
+MOST_SECONDS = 20
+# Address space beyond what the program has at first.
+ROOM = 2**30
+# Pixels and elements up to which a model is used, not only loaded.
+SMALL = 200_000
+
+WORDS = (
+    None, True, False, 0, 1, 2, 3, 7, -1, -(2**63), 255, 2**16, 2**20, 2**31, 2**31 - 1, 2**32,
+    2**48, 2**63, 2**64, 10**30, 0.5, 0.49999999, 1.0, -0.5, 1e-320, 1e-300, 1e308, "", "x", "0",
+    "full", "valid", "same", "passing", "forward", "x" * 5000, "\0", "../../x", [], {}, [0], [[]],
+    [1, 1], [2**40, 2**40], {"a": 1}, [None, None], [1, 2, 3, 4],
+)  # fmt: skip
+RAW = (b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"1" * 5000, b"[" * 100_000,
+       b'{"a":' * 50_000, b'"\\ud800"', b"\xff", b"0.1e-99999", b"true", b"9" * 30)  # fmt: skip
+INTS = (0, 1, 2**7, 2**8 - 1, 2**15, 2**16 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
+NAMES = ("../../evil", "/etc/passwd", "C:\\evil", "x\0y", "ü", HEADER, SUMS, "a" * 3000, "", "..",
+         "model-features.npy", "header.json/", "__pickle__")  # fmt: skip
+
+
+class TooSlowError(BaseException):
+    """A file took too long."""
+
+
+def bytes_of(rng, data):
+    """Mutate bytes, knowing nothing about them."""
+    data = bytearray(data)
+    for _ in range(int(rng.integers(1, 4))):
+        n = len(data)
+        if n < 8:
+            return bytes(data)
+        at, length = int(rng.integers(n)), int(rng.geometric(0.05))
+        kind = int(rng.integers(8))
+        if kind == 0:
+            data[at] ^= 1 << int(rng.integers(8))
+        elif kind == 1:
+            data[at : at + length] = rng.bytes(length)
+        elif kind == 2:
+            del data[at : at + length]
+        elif kind == 3:
+            data[at:at] = rng.bytes(length)
+        elif kind == 4:
+            data = data[:at]
+        elif kind == 5:
+            data[at:at] = data[at : at + length * 10]
+        elif kind == 6:
+            data[at : at + length] = bytes(length)
+        else:
+            width = int(rng.choice([1, 2, 4, 8]))
+            value = INTS[int(rng.integers(len(INTS)))] % 256**width
+            data[at : at + width] = value.to_bytes(width, "little")
+    return bytes(data)
+
+
+def nodes(value, path=()):
+    """Paths to everything in a tree of values."""
+    yield path
+    items = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, each in items:
+        yield from nodes(each, (*path, key))
+
+
+def header_of(rng, text):
+    """Mutate values of a header."""
+    about = json.loads(text)
+    for _ in range(int(rng.integers(1, 3))):
+        paths = [path for path in nodes(about) if path]
+        path = paths[int(rng.integers(len(paths)))]
+        holder = about
+        for key in path[:-1]:
+            holder = holder[key]
+        old, kind = holder[path[-1]], int(rng.integers(6))
+        if kind <= 1:
+            holder[path[-1]] = WORDS[int(rng.integers(len(WORDS)))]
+        elif kind == 2 and isinstance(old, int | float) and not isinstance(old, bool):
+            step = [old + 1, old - 1, old * 2, -old, old / 2, old * 1000][int(rng.integers(6))]
+            holder[path[-1]] = step
+        elif kind == 3:
+            del holder[path[-1]]
+            if not about:
+                break
+        elif kind == 4 and isinstance(holder, dict):
+            holder[f"{path[-1]}x"] = old
+        elif kind == 5 and isinstance(old, list):
+            holder[path[-1]] = (old + old) if rng.random() < 0.5 else old[:-1]
+        else:
+            other = paths[int(rng.integers(len(paths)))]
+            value = about
+            for key in other:
+                value = value[key] if not isinstance(value, str | int | float | None) else value
+            holder[path[-1]] = json.loads(json.dumps(value))
+    text = json.dumps(about).encode()
+    if rng.random() < 0.1:  # what no writer of JSON writes
+        at = text.find(b":", int(rng.integers(len(text)))) + 1
+        end = min((text.find(mark, at) for mark in b",}" if text.find(mark, at) > 0), default=at)
+        text = text[:at] + RAW[int(rng.integers(len(RAW)))] + text[end:]
+    return text
+
+
+def array_of(rng, kept):
+    """Mutate an array; half of the time the header says what became of it."""
+    names = [name for name in kept if name.endswith(".npy")]
+    if not names:
+        return kept
+    name = names[int(rng.integers(len(names)))]
+    data = kept[name]
+    start = 10 + int.from_bytes(data[8:10], "little")
+    about = json.loads(kept[HEADER])
+    entry = about["arrays"].get(name.removesuffix(".npy"))
+    body = bytearray(data[start:])
+    kind = int(rng.integers(5))
+    if kind == 0 and body:
+        for _ in range(int(rng.integers(1, 9))):
+            body[int(rng.integers(len(body)))] = int(rng.integers(256))
+    elif kind == 1 and entry and entry[0] in ("<f4", "<f8") and body:
+        values = np.frombuffer(bytes(body), entry[0]).copy()
+        odd = [np.nan, np.inf, -np.inf, 1e30, -1e30, 0.0, -1.0, 1e-38, 3e38]
+        values[int(rng.integers(len(values)))] = odd[int(rng.integers(len(odd)))]
+        body = bytearray(values.tobytes())
+    elif kind == 2:
+        body = bytearray(rng.bytes(int(rng.integers(0, 3 * len(body) + 9))))
+    elif kind == 3:
+        return kept | {name: bytes_of(rng, data)}
+    if entry and rng.random() < 0.7:
+        dtypes = (
+            "|u1",
+            "|i1",
+            "<i2",
+            "<i4",
+            "<i8",
+            "<f4",
+            "<f8",
+            "|O",
+            "|b1",
+            ">f8",
+            "<c16",
+            "|V9",
+        )
+        if rng.random() < 0.3:
+            entry[0] = dtypes[int(rng.integers(len(dtypes)))]
+        size = int(entry[0][2:] or 1) if entry[0][2:].isdigit() else 8
+        if rng.random() < 0.7:
+            n = len(body) // size
+            shapes = ([n], [n, 1], [1, n], [-1], [n, 0], [2**40, 2**40], [1] * 40, [])
+            entry[1] = list(shapes[int(rng.integers(len(shapes)))])
+        text = f"{{'descr': '{entry[0]}', 'fortran_order': False, 'shape': {tuple(entry[1])}, }}"
+        line = text + " " * (-(len(text) + 11) % 64) + "\n"
+        data = b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line.encode()
+        start = len(data)
+        kept = kept | {HEADER: json.dumps(about).encode()}
+    return kept | {name: data[:start] + bytes(body)}
+
+
+def members_of(rng, kept):
+    """Mutate the list of members."""
+    pairs = list(kept.items())
+    kind, at = int(rng.integers(6)), int(rng.integers(len(pairs)))
+    if kind == 0:
+        pairs.insert(int(rng.integers(len(pairs) + 1)), pairs[at])
+    elif kind == 1:
+        del pairs[at]
+    elif kind == 2:
+        pairs[at] = (NAMES[int(rng.integers(len(NAMES)))], pairs[at][1])
+    elif kind == 3:
+        pairs.append((NAMES[int(rng.integers(len(NAMES)))], rng.bytes(20)))
+    elif kind == 4:
+        other = int(rng.integers(len(pairs)))
+        pairs[at], pairs[other] = pairs[other], pairs[at]
+    else:
+        pairs[at] = (pairs[at][0], bytes(int(rng.integers(2**20))))
+    return pairs
+
+
+def mutant(rng, path, source, others):
+    """Write a mutated file; how it was made."""
+    kind = ("bytes", "header", "array", "members", "packed", "spliced")[
+        int(rng.choice(6, p=[0.3, 0.35, 0.2, 0.08, 0.02, 0.05]))
+    ]
+    repair = bool(rng.random() < 0.85)
+    if kind == "bytes":
+        path.write_bytes(bytes_of(rng, source.read_bytes()))
+        return kind
+    kept = members(source)
+    if kind == "header":
+        kept[HEADER] = header_of(rng, kept[HEADER])
+    elif kind == "array":
+        kept = array_of(rng, kept)
+    elif kind == "spliced":
+        other = members(others[int(rng.integers(len(others)))])
+        kept |= {name: data for name, data in other.items() if rng.random() < 0.5}
+    elif kind == "members":
+        kept = members_of(rng, kept)
+    compression = zipfile.ZIP_DEFLATED if kind == "packed" else zipfile.ZIP_STORED
+    if kind == "packed" and rng.random() < 0.5:
+        kept = kept | {"model-features.npy": bytes(20 * 2**20)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # zipfile does not like the same name twice
+        forge(path, kept, repair, compression)
+    if rng.random() < 0.1:  # the checksums fit, the archive itself does not
+        path.write_bytes(bytes_of(rng, path.read_bytes()))
+    return kind + (", checksums fit" if repair else "")
+
+
+def use(found):
+    """Do something with what was loaded; False if it is too large for a test."""
+    if isinstance(found, hcnet.HCN):
+        network = found._model.network
+        elements = sum(
+            level.features.n_features * level.features.n_positions
+            + level.pool.n_channels * level.pool.n_members * int(np.prod(level.pool.size))
+            for level in network.levels
+        )
+        if elements + network.n_channels * int(np.prod(network.image_size)) > SMALL // 10:
+            return False
+        X = np.zeros((2, network.n_channels, *network.image_size))
+        X[0, :, ::2] = 1
+        found.predict(X)
+        found.transform(X)
+        found.sample(2, random_state=0)
+    elif isinstance(found, hcnet.FeatureLearner):
+        F, channels, h, w = found.features_.shape
+        if max(F, 1) * channels * h * w > SMALL // 20:
+            return False
+        X = np.zeros((1, channels, h + 2, w + 2))
+        X[0, :, ::2] = 1
+        found.transform(X)
+        found.denoise(X)
+        found.score(X)
+        stream = found._stream
+        if stream is not None and np.prod(stream.beliefs.initial[0].shape) < SMALL // 20:
+            found.refine() if sum(one.pixels.size for one in stream.recent) < 2000 else None
+    else:
+        columns = found.components_.shape[1]
+        if found.components_.size > SMALL:
+            return False
+        found.transform(np.arange(3 * columns).reshape(3, columns) % 2)
+    return True
+
+
+def check(path):
+    """Load a file and use what comes out: a word for what happened."""
+    try:
+        found = hcnet.load(path)
+    except ValueError as error:
+        message = str(error)
+        if isinstance(error.__cause__, MemoryError):
+            return "MEMORY"
+        one = message.startswith(str(path)) and message.endswith(".") and "\n" not in message
+        return "refused" if one and len(message) < 600 + len(str(path)) else f"SENTENCE {message!r}"
+    try:
+        return "used" if use(found) else "loaded, too large to be used here"
+    except ValueError as error:  # a combination of parameters that is explained
+        return "used" if str(error).endswith(".") else f"VALUE {error!r}"
+
+
+def fuzz(folder, count, seed):
+    """Mutate files so many times; what happened, and the names of those that went wrong."""
+    rng = np.random.default_rng(seed)
+    sources = sorted(folder.glob("*.hcn"))
+    told, ways, worst, slowest = Counter(), Counter(), 0.0, 0.0
+    for source in sources:
+        assert check(source) == "used", source  # everything is compiled before memory is limited
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, hard))
+
+    def late(number, frame):
+        raise TooSlowError
+
+    signal.signal(signal.SIGALRM, late)
+    for k in range(count):
+        path = folder / "mutants" / "mutant.hcn"
+        source = sources[int(rng.integers(len(sources)))]
+        way = mutant(rng, path, source, sources)
+        measured = k % 10 == 0
+        if measured:
+            tracemalloc.start()
+        signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+        began = time.perf_counter()
+        try:
+            what = check(path)
+        except TooSlowError:
+            what = "SLOW"
+        except Exception as error:
+            what = f"{type(error).__name__.upper()} {error}"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        slowest = max(slowest, time.perf_counter() - began)
+        if measured:
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            worst = max(worst, peak / (PROMISED + PROMISED_EACH * path.stat().st_size))
+        told[what if what[:4].islower() else what.split()[0]] += 1
+        ways[f"{way}: {what}" if what[:4].islower() else way] += 1
+        if not what[:4].islower():
+            path.rename(path.with_name(f"{seed}-{k}.bad"))
+            print(f"{seed}-{k}: {way}: {what}", file=sys.stderr)
+    return {"told": dict(told), "ways": dict(ways), "memory": worst, "slowest": slowest}
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    print(json.dumps(fuzz(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))

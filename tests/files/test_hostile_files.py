@@ -1,0 +1,262 @@
+"""Files that somebody made to do harm: each ends in a sentence, in little memory."""
+
+import io
+import json
+import pickle
+import tracemalloc
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from handmade import HEADER, SUMS, change, forge, members, put, replace_array
+
+import hcnet
+from hcnet import FeatureLearner
+from hcnet.archive import layout
+from hcnet.model import PartsModel
+from hcnet.objective import Priors
+
+PARTS = "model-features"
+
+
+@pytest.fixture
+def path(tmp_path):
+    learner = FeatureLearner(feature_size=3)
+    features = np.ones((2, 1, 3, 3), bool)
+    learner._publish(PartsModel(features, Priors(0.01, 0.4, 0.01, 0.01), "full", (6, 6)))
+    return learner.save(tmp_path / "parts.hcn")
+
+
+@pytest.fixture
+def stream(tmp_path):
+    rng = np.random.default_rng(0)
+    learner = FeatureLearner(3, 4, batch_size=2, random_state=0)
+    learner.partial_fit((rng.random((4, 9, 9)) < 0.3).astype(int))
+    return learner.save(tmp_path / "stream.hcn")
+
+
+def refused(path, message="not a model file of hcnet, or is damaged"):
+    """What `load` says about a file; it must not take much memory to find out."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=message) as caught:
+            hcnet.load(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 30 * 2**20 + 20 * path.stat().st_size
+    sentence = str(caught.value)
+    assert sentence.startswith(str(path))
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert len(sentence) < 500 + len(str(path))
+    return sentence
+
+
+def says(about):
+    """The header with another array listed."""
+    return put("arrays", PARTS, value=about)
+
+
+def with_header(path, text):
+    return forge(path, members(path) | {HEADER: text})
+
+
+def zip_bomb(path):
+    forge(path, members(path) | {f"{PARTS}.npy": bytes(2**27)}, True, zipfile.ZIP_DEFLATED)
+
+
+def packed_header(path):
+    text = members(path)[HEADER] + b" " * 2**26
+    forge(path, members(path) | {HEADER: text}, True, zipfile.ZIP_DEFLATED)
+
+
+def nested(path):
+    with_header(path, b"[" * 900_000)
+
+
+def nested_names(path):
+    with_header(path, b'{"format": ' * 50_000)
+
+
+def many_small_values(path):
+    about = json.loads(members(path)[HEADER]) | {"x": [[]] * 250_000}
+    with_header(path, json.dumps(about, separators=(",", ":")).encode())
+
+
+def twice(path):
+    kept = members(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        forge(path, [*kept.items(), (f"{PARTS}.npy", kept[f"{PARTS}.npy"])])
+
+
+def overlapping(path):
+    """One member under two names: both lie at the same place of the file."""
+    content = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        first = archive.infolist()[0]
+    at = content.find(b"PK\x01\x02")
+    at = content.find(b"PK\x01\x02", at + 4)
+    content[at + 42 : at + 46] = first.header_offset.to_bytes(4, "little")
+    path.write_bytes(content)
+
+
+def encrypted(path):
+    content = bytearray(path.read_bytes())
+    content[content.find(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+
+
+def evil_name(name):
+    def damage(path):
+        kept = members(path)
+        about = json.loads(kept[HEADER])
+        about["arrays"][name] = about["arrays"].pop(PARTS)
+        kept = {key if key != f"{PARTS}.npy" else f"{name}.npy": data for key, data in kept.items()}
+        forge(path, kept | {HEADER: json.dumps(about).encode()})
+
+    return damage
+
+
+def pickled(path):
+    class Harm:
+        def __reduce__(self):
+            return print, ("harm was done",)
+
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.array([Harm()], object), allow_pickle=True)
+    forge(path, members(path) | {f"{PARTS}.npy": buffer.getvalue()})
+
+
+HARM = {
+    "a zip bomb": zip_bomb,
+    "a packed header": packed_header,
+    "lists in lists": nested,
+    "names in names": nested_names,
+    "a header of small things": many_small_values,
+    "the same name twice": twice,
+    "members that overlap": overlapping,
+    "an encrypted member": encrypted,
+    "a name that leads upwards": evil_name("../../../../tmp/evil"),
+    "an absolute name": evil_name("/tmp/evil"),
+    "a pickle in place of an array": pickled,
+    "a pickle in place of a file": lambda path: path.write_bytes(pickle.dumps(print)),
+    "nothing": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("hello"),
+    "only an end": lambda path: path.write_bytes(path.read_bytes()[-22:]),
+    "no end": lambda path: path.write_bytes(path.read_bytes()[:-30]),
+    "no header": lambda path: forge(path, [*members(path).items()][1:]),
+    "no checksums": lambda path: forge(path, [*members(path).items()][:-1], repair=False),
+    "other checksums": lambda path: forge(path, members(path) | {SUMS: b"x" * 90}, repair=False),
+    "a member too many": lambda path: forge(path, members(path) | {"more.npy": b"x"}),
+    "a header that is a list": lambda path: with_header(path, b"[]"),
+    "a header that is no text": lambda path: with_header(path, b"\xff\xfe\xfd"),
+    "a header with NaN": lambda path: with_header(
+        path, members(path)[HEADER].replace(b"0.01", b"NaN", 1)
+    ),
+    "a header with infinity": lambda path: with_header(
+        path, members(path)[HEADER].replace(b"0.01", b"1e999", 1)
+    ),
+    "a number of many digits": lambda path: with_header(
+        path, members(path)[HEADER].replace(b"0.01", b"1" * 100_000, 1)
+    ),
+    "a huge array": lambda path: change(path, says(["|u1", [2**46]])),
+    "an array of huge sides": lambda path: change(path, says(["|u1", [2**40, 2**40, 2**40]])),
+    "an array of many sides": lambda path: change(path, says(["|u1", [1] * 10_000])),
+    "an array of negative size": lambda path: change(path, says(["|u1", [-3]])),
+    "an array of objects": lambda path: change(path, says(["|O", [3]])),
+    "an array of records": lambda path: change(path, says([[["x", "<i4"]], [3]])),
+    "an array of floats": lambda path: replace_array(path, PARTS, np.ones(3)),
+    "an array too short": lambda path: replace_array(path, PARTS, np.ones(2, np.uint8)),
+    "huge features": lambda path: change(
+        path, put("contents", "model", "feature_shape", value=[2**40, 2**40, 3, 3])
+    ),
+    "features larger than images": lambda path: change(
+        path, put("contents", "model", "image_size", value=[2, 2])
+    ),
+    "noise of one half": lambda path: change(
+        path, put("contents", "model", "priors", "p01", value=0.5)
+    ),
+    "an unknown estimator": lambda path: change(path, put("kind", value="os.system")),
+}
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_harm_ends_in_a_sentence(harm, path, capsys):
+    HARM[harm](path)
+    message = "is a file of 'os.system'" if harm == "an unknown estimator" else "damaged"
+    refused(path, message)
+    assert "harm was done" not in capsys.readouterr().out
+
+
+STREAMS = {
+    "no last images": lambda path: replace_array(
+        path, "stream-recent-sizes", np.zeros((0, 2), np.int64)
+    ),
+    "images without size": lambda path: replace_array(
+        path, "stream-recent-sizes", np.zeros((4, 2), np.int64)
+    ),
+    "images of huge size": lambda path: replace_array(
+        path, "stream-recent-sizes", np.full((4, 2), 2**20)
+    ),
+    "huge features": lambda path: change(
+        path, put("contents", "stream", "shape", "n_features", value=2**40)
+    ),
+    "less than no images": lambda path: change(
+        path, put("contents", "stream", "n_images", value=-1)
+    ),
+    "half a minibatch": lambda path: change(
+        path, put("contents", "stream", "n_batches", value=1.5)
+    ),
+    "unknown border": lambda path: change(
+        path, put("contents", "stream", "shape", "border", value="round")
+    ),
+    "infinite positions": lambda path: change(
+        path, put("contents", "stream", "positions", value=1e300)
+    ),
+    "impossible priors": lambda path: change(
+        path, put("contents", "stream", "open_priors", "p_S", value=2.0)
+    ),
+    "another generator": lambda path: change(
+        path, put("contents", "stream", "generator", value={"bit_generator": "other"})
+    ),
+    "half a generator": lambda path: change(
+        path, put("contents", "stream", "generator", "state", value=5)
+    ),
+    "no stream": lambda path: change(path, put("contents", "stream", value="not a stream")),
+    "beliefs that are none": lambda path: replace_array(
+        path, "stream-beliefs-now-0", np.full((1, 3, 4, 4), np.nan, np.float32)
+    ),
+}
+
+
+@pytest.mark.parametrize("harm", STREAMS)
+def test_hostile_streams_end_in_a_sentence(harm, stream):
+    STREAMS[harm](stream)
+    refused(stream)
+
+
+def test_memory_stays_within_what_is_promised(tmp_path):
+    """Eight bits of a file become eight booleans, once."""
+    learner = FeatureLearner(feature_size=(100, 100))
+    features = np.random.default_rng(0).random((800, 1, 100, 100)) < 0.5
+    learner._publish(PartsModel(features, Priors(0.01, 0.4, 0.01, 0.01), "full", (200, 200)))
+    path = learner.save(tmp_path / "parts.hcn")
+    tracemalloc.start()
+    loaded = hcnet.load(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(loaded.features_, features)
+    assert peak < 10 * path.stat().st_size + 5 * 2**20
+
+
+def test_headers_of_arrays_are_those_of_numpy(tmp_path):
+    for array in (np.arange(3), np.zeros((2, 0), np.float32), np.float64(3.5)):
+        array = layout.plain(np.asarray(array))
+        data = layout.array_header(array.dtype.str, array.shape) + array.tobytes()
+        assert len(layout.array_header(array.dtype.str, array.shape)) % 64 == 0
+        read = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+        np.testing.assert_array_equal(read, array)
+        assert (read.dtype, read.shape) == (array.dtype, array.shape)

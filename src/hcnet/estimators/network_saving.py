@@ -27,6 +27,9 @@ MOST_PASSES = 1000
 class NetworkSaving(Saving):
     """The part of `HCN` that goes into files and comes out of them."""
 
+    _model: NetworkModel
+    _stream: NetworkStream | None
+
     if TYPE_CHECKING:  # of the estimator
 
         def __getattr__(self, name: str) -> Any: ...

@@ -12,7 +12,7 @@ from hcnet.hierarchy.bottom_up.templates import as_templates, choose, medoids
 from hcnet.hierarchy.explaining import agreeing, all_allowed
 from hcnet.hierarchy.learn import NetworkOptions
 from hcnet.images import Images
-from hcnet.learning.learn import NotEnoughMemoryError
+from hcnet.memory import NotEnoughMemoryError
 
 OPTIONS = NetworkOptions(damping=(0.1, 0.1))
 

@@ -24,15 +24,13 @@ TESTED = 1000
 
 
 def main() -> None:
-    """Learn, classify some digits, fill in some of which half is missing, draw some of each class."""
+    """Learn, recognise new digits, fill in some of which half is missing, draw some of each."""
     path = sys.argv[1] if len(sys.argv) > 1 else "digits.png"
     data, edges = mnist(), OrientedEdges(DIRECTIONS)
     train = data.first(40)
     # 64 small parts that may shift by two pixels; a template is made of some of them.
     layers = [Layer(64, size=7, pool_border="same"), Layer(pool=5, pool_border="same")]
-    model = HCN(
-        layers, templates_per_class=32, algorithm="bottom-up", random_state=0, verbose=True
-    )
+    model = HCN(layers, templates_per_class=32, algorithm="bottom-up", random_state=0, verbose=True)
     model.fit(edges.transform(train.images), train.labels)
     new = edges.transform(data.test_images[:TESTED])
     right = model.predict(new) == data.test_labels[:TESTED]
@@ -44,23 +42,21 @@ def main() -> None:
     mask[:, :, some.shape[2] // 2 :] = True
     filled = model.inpaint(some, mask)
     named = model.predict(some, mask)
-    drawn = [model.sample(3, label=k, random_state=k)[0] for k in range(10)]
+    drawn = [model.sample(3, label=k, random_state=k, clean=True)[0] for k in range(10)]
 
     panels = [
         row(some & ~mask, mask[:, 0]),
         row(filled),
         row(some),
-        *(row(np.array([sheet[j] for sheet in drawn])) for j in range(3)),
+        tile_grid([row(np.array([sheet[j] for sheet in drawn])) for j in range(3)], columns=1),
     ]
     captions = [
         "Seen: the upper half of ten new digits, as edges; colours are directions",
         f"Filled in, and taken for {' '.join(map(str, named))}",
         "The whole truth",
-        "Drawn by the network, one of each class",
-        "",
-        "",
+        "Drawn by the network: three of each class",
     ]
-    tile_grid(panels, columns=1, captions=captions, margin=8, gap=6).save(path)
+    tile_grid(panels, columns=1, captions=captions, margin=8, gap=16).save(path)
     print(f"picture: {path}")
 
 

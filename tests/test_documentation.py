@@ -16,9 +16,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -69,29 +67,14 @@ def run(page, some):
             assert said.getvalue().strip() == block.output.strip(), f"{page}:{block.line}"
 
 
-@pytest.fixture(scope="session")
-def digits(tmp_path_factory):
-    """Handwritten digits (of scikit-learn, three times as large) in the files of MNIST."""
-    folder = tmp_path_factory.mktemp("data")
-    images, labels = load_digits(return_X_y=True)
-    images = (images.reshape(-1, 8, 8) * (255 / 16)).repeat(3, axis=1).repeat(3, axis=2)
-    images = np.pad(images, ((0, 0), (2, 2), (2, 2))).astype(np.uint8)
-    for name, rows in (("train", slice(0, 1500)), ("t10k", slice(1500, None))):
-        for kind, array in (("images-idx3", images[rows]), ("labels-idx1", labels[rows])):
-            sizes = b"".join(n.to_bytes(4, "big") for n in array.shape)
-            content = bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
-            (folder / f"{name}-{kind}-ubyte").write_bytes(content)
-    return folder
-
-
 @pytest.fixture
-def elsewhere(tmp_path, monkeypatch, digits):
+def elsewhere(tmp_path, monkeypatch, digits_folder):
     """An empty folder, digits where MNIST is looked for, and no network."""
 
     def refuse(*_):
         raise OSError("The documentation must run without network.")
 
-    monkeypatch.setenv("HCNET_DATA", str(digits))
+    monkeypatch.setenv("HCNET_DATA", str(digits_folder))
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.chdir(tmp_path)
 

@@ -11,9 +11,10 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 # Those that take longest; the others take about 4 s each.
-LONG = {"inpainting", "page_of_text", "pixel_art", "several_objects", "shapes_hierarchy"}
+LONG = {"digits", "inpainting", "page_of_text", "pixel_art", "several_objects", "shapes_hierarchy"}
 # What an example must say of its success.
 SAYS = {
+    "digits": "of 297 new digits recognised",
     "inpainting": "of 838 that were ink 723 are back",
     "page_of_text": "10 of 10 letters exactly",
     "pixel_art": "0 in what was rebuilt",
@@ -43,7 +44,8 @@ def run(name, folder, *arguments):
     "name",
     [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in EXAMPLES],
 )
-def test_an_example_ends_in_a_picture(name, tmp_path):
+def test_an_example_ends_in_a_picture(name, tmp_path, digits_folder, monkeypatch):
+    monkeypatch.setenv("HCNET_DATA", str(digits_folder))
     done = run(name, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert SAYS[name] in done.stdout

@@ -16,6 +16,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--random-state", type=arguments.seed, default=None, metavar="N", help="seed"
     )
     parser.add_argument(
+        "--clean", action="store_true", help="without noise and shifts of single pixels"
+    )
+    parser.add_argument(
         "--ink",
         choices=("bright", "dark"),
         default="dark",
@@ -31,7 +34,7 @@ def _run(options: argparse.Namespace) -> int:
     model = load_network(options.model, "sample")
     by_name = {str(name): name for name in model.classes_.tolist()}
     label = by_name.get(options.label, options.label)
-    images, classes = model.sample(options.n, label, options.random_state)
+    images, classes = model.sample(options.n, label, options.random_state, options.clean)
     files = write_images(
         options.output, list(images), dark=options.ink == "dark", overwrite=options.force
     )

@@ -348,14 +348,18 @@ class HCN(
         n: int = 1,
         label: Any = None,
         random_state: int | np.random.Generator | None = None,
+        clean: bool = False,
     ) -> tuple[BoolArray, NDArray[Any]]:
-        """Draw images (n, channels, height, width) and their classes, optionally of one class."""
+        """Draw images (n, channels, height, width) and their classes, optionally of one class.
+
+        If `clean`, parts shift, but single pixels stay in place, and there is no noise.
+        """
         check_is_fitted(self)
         rng = check_random_state(random_state)
         category = None if label is None else class_code(label, self.classes_)
         network = self._model.network
         top = sample_templates(network, check_needed("n", n), rng, category)
-        X, _ = sample(network, self._model.weights, top, rng)
+        X, _ = sample(network, self._model.weights, top, rng, check_flag("clean", clean))
         if network.classes.p_on is not None:
             return X, self._present(top)
         return X, self.template_classes_[top.any(axis=(2, 3)).argmax(axis=1)]

@@ -87,16 +87,26 @@ class Network:
 
 
 def sample(
-    network: Network, weights: Weights, S: BoolArray, rng: np.random.Generator
+    network: Network,
+    weights: Weights,
+    S: BoolArray,
+    rng: np.random.Generator,
+    clean: bool = False,
 ) -> tuple[BoolArray, list[BoolArray]]:
-    """Draw images given the templates S that are on: images X, and the S of all levels from S⁰."""
+    """Draw images given the templates S that are on: images X, and the S of all levels from S⁰.
+
+    If `clean`, single pixels do not shift, and there is no noise.
+    """
     sparse = [S]
     for level, W in zip(reversed(network.levels), reversed(weights), strict=True):
         R = bconv(sparse[0], W)
-        sparse.insert(0, _shift(level, R, rng))
-    clean, noise = sparse[0], network.noise
-    flip = rng.random(clean.shape) < np.where(clean, noise.p01, noise.p10)
-    return clean ^ flip, sparse
+        still = clean and level is network.levels[0]
+        sparse.insert(0, _centred(level, R) if still else _shift(level, R, rng))
+    if clean:
+        return sparse[0], sparse
+    noise = network.noise
+    flip = rng.random(sparse[0].shape) < np.where(sparse[0], noise.p01, noise.p10)
+    return sparse[0] ^ flip, sparse
 
 
 def sample_templates(
@@ -117,10 +127,23 @@ def sample_templates(
 
 def _shift(level: Level, R: BoolArray, rng: np.random.Generator) -> BoolArray:
     """Every active element of R to a random position of its window: the S below."""
-    n, a, r, c = np.nonzero(R)
+    n, _, r, c = np.nonzero(R)
     p = np.exp(level.log_prior[r, c].astype(float)).cumsum(axis=1)
     member = (rng.random((len(n), 1)) * p[:, -1:] >= p).sum(axis=1)
     i, j = np.divmod(member, level.pool.window[1])
+    return _moved(level, R, i, j)
+
+
+def _centred(level: Level, R: BoolArray) -> BoolArray:
+    """Every active element of R in the middle of its window: the S below."""
+    h, w = level.pool.window
+    return _moved(level, R, (h - 1) // 2, (w - 1) // 2)
+
+
+def _moved(
+    level: Level, R: BoolArray, i: NDArray[np.int64] | int, j: NDArray[np.int64] | int
+) -> BoolArray:
+    n, a, r, c = np.nonzero(R)
     top, left = level.pool.offset
     S = np.zeros((*R.shape[:2], *level.pool.below_size), bool)
     S[n, a, r + i - top, c + j - left] = True

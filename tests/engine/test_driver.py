@@ -16,8 +16,6 @@ import hcnet
 from hcnet import FeatureLearner
 from hcnet.engine.driver import Limits, Measurement, Status, interruptible, run
 from hcnet.engine.placements import PlacementPassing
-from hcnet.estimators import feature_learner
-from hcnet.progress import Silence
 
 
 @pytest.fixture(autouse=True)
@@ -166,22 +164,19 @@ def test_a_run_inside_a_thread_works():
 
 FIT = """
 import signal
-import hcnet.estimators.feature_learner as estimator
 from hcnet import FeatureLearner
 from hcnet.datasets import two_bars
 
 # A shell may have started us with Ctrl-C ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-class Ready:
-    stage = close = lambda self, *_: None
+def ready(step):
+    print("step", flush=True)
 
-    def step(self, measurement, total=None):
-        print("step", flush=True)
-
-estimator.Silence = Ready
 image = two_bars(random_state=0).images
-learner = FeatureLearner(feature_size=15, n_init=10**6, random_state=0).fit(image)
+learner = FeatureLearner(
+    feature_size=15, n_init=10**6, random_state=0, callback=ready
+).fit(image)
 print(learner.status_)
 print(len(learner.features_) > 0, learner.compression_ratio_ < 1)
 """
@@ -215,15 +210,13 @@ def test_ctrl_c_in_a_fit_returns_the_best_state_so_far():
     assert facts == "True True"
 
 
-def test_two_ctrl_c_in_a_fit_raise_keyboard_interrupt(monkeypatch):
-    class Impatient(Silence):
-        def step(self, measurement, total=None):
-            interrupt(2)
-            interrupt(2)
+def test_two_ctrl_c_in_a_fit_raise_keyboard_interrupt():
+    def impatient(step):
+        interrupt(2)
+        interrupt(2)
 
-    monkeypatch.setattr(feature_learner, "Silence", Impatient)
     with pytest.raises(KeyboardInterrupt):
-        FeatureLearner(feature_size=3).fit(np.eye(9))
+        FeatureLearner(feature_size=3, callback=impatient).fit(np.eye(9))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

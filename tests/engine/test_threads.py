@@ -109,6 +109,8 @@ def test_an_error_in_one_piece_is_raised_when_no_thread_works_any_more():
     assert at_work == []
 
 
+# Other libraries that a test may have loaded warn of any fork.
+@pytest.mark.filterwarnings("ignore")
 def test_a_loop_of_a_forked_child_does_not_wait_for_the_parents_threads():
     @over_threads
     def square(first, last, values):

@@ -214,7 +214,10 @@ BAD_OPTIONS = [
     ({"p10": 0}, "p10 must lie strictly"),
     ({"p10": None}, "p10 must lie strictly between 0 and 0.5.*got None"),
     ({"p01": "x"}, "p01 must lie strictly"),
-    ({"inference": "magic"}, "inference must be one of 'explain', 'forward', 'passing', got 'mag"),
+    (
+        {"inference": "magic"},
+        "inference must be one of 'explain', 'forward', 'passing', 'match', got 'mag",
+    ),
     ({"candidates": 0}, "candidates must be a whole number of at least 1, got 0"),
     ({"n_passes": 0}, "n_passes must be a whole number of at least 1, got 0"),
     ({"n_init": 0}, "n_init must be a whole number of at least 1, got 0"),

@@ -6,7 +6,7 @@ from definition import layer, network
 
 from hcnet.engine.driver import Status
 from hcnet.hierarchy.bottom_up import parts
-from hcnet.hierarchy.bottom_up.learn import check_memory, learn_bottom_up
+from hcnet.hierarchy.bottom_up.learn import check_learning_memory, learn_bottom_up
 from hcnet.hierarchy.bottom_up.parts import Found, Maps, PartLearning
 from hcnet.hierarchy.bottom_up.templates import as_templates, choose, medoids
 from hcnet.hierarchy.explaining import agreeing, all_allowed
@@ -247,11 +247,11 @@ def test_learning_a_network_classifies_what_it_is_made_of():
 
 def test_memory_is_known_before():
     net = network(layer(6, (6, 6), (3, 3)), layer(2, None), image_size=(30, 30), categories=(0, 1))
-    needed = check_memory(net, 100, OPTIONS)
-    assert check_memory(net, 200, OPTIONS) > needed
+    needed = check_learning_memory(net, 100, OPTIONS)
+    assert check_learning_memory(net, 200, OPTIONS) > needed
     tight = NetworkOptions(damping=(0.1, 0.1), max_memory=needed - 1)
     with pytest.raises(NotEnoughMemoryError, match=r"images per fit \(now 100\)"):
-        check_memory(net, 100, tight)
+        check_learning_memory(net, 100, tight)
 
 
 def test_nothing_at_all_is_learned_from_empty_images():

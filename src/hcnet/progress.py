@@ -156,5 +156,10 @@ class Several:
 
 def watching(verbose: bool, callback: Callback | None, model: Callable[[Any], Any]) -> Progress:
     """A bar if `verbose`, the callback if there is one; `model` makes an estimator of a state."""
+    if callback is not None and not callable(callback):
+        raise TypeError(
+            f"callback must be a function that takes a Step, or None, got {callback!r}; pass for "
+            f"example steps.append of a list."
+        )
     bar: Progress = Bar() if verbose else Silence()
     return bar if callback is None else Several(bar, Told(callback, model))

@@ -10,13 +10,29 @@ from pathlib import Path
 from typing import IO
 
 
-def write_whole(path: Path, save: Callable[[IO[bytes]], object], overwrite: bool) -> Path:
+def file_path(path: str | os.PathLike[str]) -> Path:
+    """What a user calls a file, as a path that the system takes."""
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str):
+        raise TypeError(f"A file is named by a str or a Path, got {path!r}; pass one of these.")
+    try:
+        possible = b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise ValueError(f"{name!r} holds characters that no file name has; choose another name.")
+    return Path(name)
+
+
+def write_whole(
+    path: str | os.PathLike[str], save: Callable[[IO[bytes]], object], overwrite: bool
+) -> Path:
     """Let `save` write into a file that appears when it is complete, and on the disk.
 
     Whatever happens on the way, a file that was there before stays as it was.
     """
-    if not overwrite:
-        refuse_existing(path)
+    path = file_path(path)
+    refuse_existing(path, overwrite)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
     # A name of its own in the same folder: nothing of the user's is in the way of it.  A file of
@@ -34,9 +50,13 @@ def write_whole(path: Path, save: Callable[[IO[bytes]], object], overwrite: bool
     return path
 
 
-def refuse_existing(path: Path) -> None:
-    """Raise if a file is in the way."""
-    if path.exists():
+def refuse_existing(path: Path, overwrite: bool = False) -> None:
+    """Raise if a file is in the way that may not be replaced, or a folder."""
+    if not isinstance(overwrite, bool):  # many a word means no, and counts as True
+        raise TypeError(f"overwrite must be True or False, got {overwrite!r}; pass one of these.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file to write to.")
+    if not overwrite and path.exists():
         raise FileExistsError(
             f"{path} exists already; choose another name, or pass overwrite=True to replace it."
         )

@@ -11,7 +11,6 @@ import os
 import stat
 import zipfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from hcnet.archive import layout
 from hcnet.archive.fields import listed, named, shown, whole
 from hcnet.images import BoolArray
+from hcnet.whole_files import file_path
 
 
 class Source(Protocol):
@@ -127,7 +127,7 @@ class Reader:
         wanted: str = "model file",
         remedy: str = "pass a file that save() wrote",
     ) -> None:
-        self._path, self._wanted, self._remedy = Path(path), wanted, remedy
+        self._path, self._wanted, self._remedy = file_path(path), wanted, remedy
         self.kind = self.library = ""
         self._file: BinaryIO | None = None
 

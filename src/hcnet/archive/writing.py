@@ -25,7 +25,7 @@ def write(
     path: str | os.PathLike[str], kind: str, contents: Contents, overwrite: bool = False
 ) -> Path:
     """Write a file of a kind, whole or not at all."""
-    return write_whole(Path(path), lambda target: _write_members(target, kind, contents), overwrite)
+    return write_whole(path, lambda target: _write_members(target, kind, contents), overwrite)
 
 
 def _write_members(target: IO[bytes], kind: str, contents: Contents) -> None:

@@ -18,10 +18,7 @@ def check_free(force: bool, *paths: Path | None) -> None:
     for path in paths:
         if path is None:
             continue
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder; name a file.")
-        if not force:
-            refuse_existing(path)
+        refuse_existing(path, force)
         if not path.parent.is_dir():
             raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
         if not os.access(path.parent, os.W_OK):

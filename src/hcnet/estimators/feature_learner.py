@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Sequence
@@ -29,9 +30,11 @@ from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.learn import Learned, learn
 from hcnet.learning.options import LearningOptions
 from hcnet.learning.passing import PassingOptions
+from hcnet.memory import check_memory
 from hcnet.model import PartsModel
 from hcnet.objective import compression_ratio, estimate
 from hcnet.online.parts import FORGETTING, PartsStream
+from hcnet.plotting.arguments import placement_rows
 from hcnet.progress import Callback, watching
 from hcnet.solutions.explanation import Explanation
 from hcnet.validation.images import ImageInput, check_codes, check_images
@@ -256,10 +259,7 @@ class FeatureLearner(
         """Images (n, channels, height, width) from codes: R = bconv(S, W)."""
         check_is_fitted(self)
         table = check_codes(codes)
-        size = self._model.image_size
-        if image_size is not None:
-            size = check_pair("image_size", image_size)
-            check_feature_size(self.features_.shape[2:], size, self._model.border)
+        size = self._size(image_size)
         blank = np.zeros((table.shape[0], self.features_.shape[1], *size), bool)
         images = Images(blank, ~blank)
         layer = inference.layer_for(self._model, images)
@@ -284,11 +284,14 @@ class FeatureLearner(
         `n_images` is at least one more than the last image that has a placement (the default).
         """
         check_is_fitted(self)
-        size = check_pair("image_size", image_size or self._model.image_size)
-        rows = np.asarray(placements, dtype=np.int64).reshape(-1, 4)
+        size = self._size(image_size)
+        rows = placement_rows(placements)
         n = check_count("n_images", n_images, 1, "None for those that have placements")
         n = n or int(rows[:, 0].max(initial=0)) + 1
-        blank = np.zeros((n, self.features_.shape[1], *size), bool)
+        shape = n, self.features_.shape[1], *size
+        needed = 3 * math.prod(shape)  # the images, and which of their pixels count
+        check_memory("Drawing", needed, check_max_memory(self.max_memory), "ask for fewer images")
+        blank = np.zeros(shape, bool)
         images = Images(blank, ~blank)
         layer = inference.layer_for(self._model, images)
         inside = rows + np.array([0, 0, *layer.overhang])
@@ -407,6 +410,14 @@ class FeatureLearner(
         # Inference breaks ties at random; the same images must always get the same answer.
         rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
         return given, inference.explain(self._model, given.images, rng, most)
+
+    def _size(self, image_size: Any) -> tuple[int, int]:
+        """Of images that are drawn: as told, or as those that were learned from."""
+        if image_size is None:
+            return self._model.image_size
+        size = check_pair("image_size", image_size)
+        check_feature_size(self.features_.shape[2:], size, self._model.border)
+        return size
 
     def _check_fits(self, images: Images) -> None:
         channels = self.features_.shape[1]

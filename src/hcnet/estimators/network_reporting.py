@@ -14,12 +14,12 @@ from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet.engine.driver import Status
-from hcnet.estimators.parts_reporting import finished_report, training_summary
+from hcnet.estimators.parts_reporting import check_belongings, finished_report, training_summary
 from hcnet.hierarchy.learn import Decided
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network
 from hcnet.images import Images
-from hcnet.plotting.errors import show_confusion
+from hcnet.plotting.errors import MOST_CLASSES, show_confusion
 from hcnet.plotting.network import show_hierarchy
 from hcnet.progress import Step
 from hcnet.reporting.content import first, how_many
@@ -107,6 +107,7 @@ class NetworkReporting:
         was taken for which.  `names` are those of the images.
         """
         check_is_fitted(self)
+        check_belongings(X, y=y, mask=mask)
         return self._write(path, X, y, mask, names, overwrite, None)
 
     def _live_report(
@@ -142,7 +143,7 @@ class NetworkReporting:
             right = self.score(X, y, mask)
             content.facts.append(("Right class", f"{right:.2%}", "of the images with a label"))
             predicted = self.predict(X, mask)
-            if predicted.ndim == 1:
+            if predicted.ndim == 1 and len(self.classes_) <= MOST_CLASSES:
                 picture = show_confusion(y, predicted, self.classes_)
                 text = f"True classes against predicted ones; {right:.2%} are right."
                 content.pictures.append(drawing("Classes", picture, text))

@@ -13,6 +13,7 @@ from PIL import Image
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import inference
+from hcnet.estimators.saving import plain
 from hcnet.images import Images
 from hcnet.plotting.parts import show_features
 from hcnet.progress import Step
@@ -49,7 +50,7 @@ class PartsReporting:
         }
         if hasattr(self, "placements_"):
             told["placements"] = len(self.placements_)
-            told["compression_ratio"] = self.compression_ratio_
+            told["compression_ratio"] = plain(self.compression_ratio_)
         return told | training_summary(self)
 
     def picture(self, scale: int | None = None) -> Image.Image:
@@ -76,6 +77,7 @@ class PartsReporting:
         `names` are those of the images.
         """
         check_is_fitted(self)
+        check_belongings(X, mask=mask)
         if X is not None:
             given, found = self._explain(X, mask)
             layer = inference.layer_for(self._model, given.images)
@@ -132,17 +134,24 @@ class PartsReporting:
         )
 
 
+def check_belongings(X: ArrayLike | None, **given: ArrayLike | None) -> None:
+    """An error if something is said about images that are not there."""
+    for name, value in given.items():
+        if X is None and value is not None:
+            raise ValueError(f"{name} says something about images, and X is None; pass X as well.")
+
+
 def finished_report(
     estimator: Any, content: Any, images: Images | None, name: str, live: Step | None
 ) -> Any:
     """The content with what the estimator knows about its run."""
     parameters = estimator.get_params(deep=False)
-    plain = type(estimator)(**parameters | {"verbose": False, "callback": None})
+    quiet = type(estimator)(**parameters | {"verbose": False, "callback": None})
     kind = type(estimator).__name__
     made = "Layer" if "layers" in parameters else ""
     imported = ", ".join(filter(None, [kind, made]))
     fitted = f"{name}.fit(X, y)" if "layers" in parameters else f"{name}.fit(X)"
-    code = f"from hcnet import {imported}\n\n{name} = {plain!r}\n{fitted}"
+    code = f"from hcnet import {imported}\n\n{name} = {quiet!r}\n{fitted}"
     history = live.history if live is not None else getattr(estimator, "history_", [])
     told = estimator.summary()
     return finished(content, images, told, history, parameters, code, live)
@@ -152,7 +161,7 @@ def training_summary(estimator: Any) -> dict[str, Any]:
     """What learning left behind; nothing of a model that was loaded."""
     names = ("log_joint_", "n_iter_", "n_images_seen_", "status_")
     return {
-        name.removesuffix("_"): getattr(estimator, name)
+        name.removesuffix("_"): plain(getattr(estimator, name))
         for name in names
         if hasattr(estimator, name)
     }

@@ -104,18 +104,18 @@ class Saving:
 
     def _plain_parameters(self) -> dict[str, Any]:
         """Parameters as plain values; a random generator is none."""
-        plain = {}
+        found = {}
         for name, value in self.get_params(deep=False).items():
             if name == "callback":  # a function is of this process only
                 continue
             whole_ = name != "random_state" or isinstance(value, int | np.integer)
-            plain[name] = _plain(value) if whole_ else None
-        return plain
+            found[name] = plain(value) if whole_ else None
+        return found
 
     def _training_summary(self) -> dict[str, Any]:
         """How it was learned: iterations, seconds, why it stopped, and how good it is."""
         found = {name: getattr(self, name, None) for name in (*_COUNTS, *_NUMBERS)}
-        told = {name: _plain(value) for name, value in found.items()}
+        told = {name: plain(value) for name, value in found.items()}
         if hasattr(self, "status_"):
             told["status_"] = Status(self.status_).name
         return {name.removesuffix("_"): value for name, value in told.items() if value is not None}
@@ -129,9 +129,9 @@ class Saving:
         return loaded
 
     @classmethod
-    def _with_parameters(cls, plain: Any) -> Self:
+    def _with_parameters(cls, values: Any) -> Self:
         """An estimator from plain values that anybody may have written."""
-        given = named("parameters", plain)
+        given = named("parameters", values)
         known = [*inspect.signature(cls.__init__).parameters][1:]
         known = [name for name in known if name != "callback"]
         strange = [name for name in given if name not in known]
@@ -164,13 +164,14 @@ def read_estimator(path: str | os.PathLike[str], classes: dict[str, Any]) -> Any
     )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: _plain(each) for name, each in asdict(value).items()}
+        return {name: plain(each) for name, each in asdict(value).items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None  # no limit
     return value

@@ -96,4 +96,4 @@ class Graph:
     def save(self, path: str | os.PathLike[str], overwrite: bool) -> Path:
         """Write the model to a file that appears whole or not at all."""
         data: bytes = self.model().SerializeToString()
-        return write_whole(Path(path), lambda file: file.write(data), overwrite)
+        return write_whole(path, lambda file: file.write(data), overwrite)

@@ -8,9 +8,11 @@ from typing import Protocol
 
 from PIL import Image, ImageDraw, ImageFont
 
+from hcnet.plotting.arguments import curve_of, picture_size
 from hcnet.plotting.drawing import BLACK, FRAME, GAP, PALETTE, TEXT, blank
 
 SIZE = (640, 300)
+LEAST = (200, 100)  # the words need that much
 TICKS = 5
 
 
@@ -26,8 +28,8 @@ class Measured(Protocol):
 
 def show_curve(history: Sequence[Measured], size: tuple[int, int] = SIZE) -> Image.Image:
     """The joint log-probability over the steps of a run."""
-    points = [(one.iteration, one.log_joint) for one in history if math.isfinite(one.log_joint)]
-    width, height = size
+    points = curve_of(history)
+    width, height = picture_size(size, LEAST)
     sheet = blank(width, height)
     draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(TEXT)
     if not points:
@@ -62,7 +64,7 @@ def show_curve(history: Sequence[Measured], size: tuple[int, int] = SIZE) -> Ima
 
 def nice_ticks(low: float, high: float) -> list[float]:
     """Round numbers from at most `low` to at least `high`, about five of them."""
-    if high <= low:
+    if high - low <= max(max(abs(low), abs(high)) * 1e-12, 1e-300):  # the same, but for rounding
         high = low + max(abs(low) * 1e-3, 1.0)
     rough = (high - low) / (TICKS - 1)
     power = 10.0 ** math.floor(math.log10(rough))

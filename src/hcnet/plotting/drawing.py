@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from hcnet.images import BoolArray
-from hcnet.whole_files import write_whole
+from hcnet.whole_files import file_path, write_whole
 
 Colour: TypeAlias = tuple[int, int, int]
 Picture: TypeAlias = NDArray[np.uint8]
@@ -44,6 +44,7 @@ MISSING: Colour = (255, 236, 179)
 MISSED: Colour = (213, 94, 0)  # ink that a reconstruction leaves out
 ADDED: Colour = (0, 114, 178)  # ink that it adds
 
+MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16")  # of pictures that PNG can hold
 IMAGE_SIDE = 600  # screen pixels of the longer side of an image, about
 PANEL_SIDE = 420  # of each of several panels in a row
 PART_SIDE = 66  # and of a part on a contact sheet
@@ -56,7 +57,17 @@ def save_picture(
     picture: Image.Image, path: str | os.PathLike[str], overwrite: bool = False
 ) -> Path:
     """Write a picture as PNG, whole or not at all, and not over another file unless told."""
-    path = Path(path)
+    if not isinstance(picture, Image.Image):
+        raise TypeError(
+            f"picture must be a PIL image, got {type(picture).__name__}; pass what show_image or "
+            f"another function of hcnet.plotting returns."
+        )
+    if picture.mode not in MODES or 0 in picture.size:
+        raise ValueError(
+            f"picture has mode {picture.mode!r} and size {picture.size}, which PNG has not; "
+            f"convert it first, for example with picture.convert('RGB')."
+        )
+    path = file_path(path)
     if path.suffix.lower() != ".png":
         raise ValueError(f"{path} does not end in .png, and pictures are written as PNG.")
     return write_whole(path, partial(picture.save, format="PNG", optimize=True), overwrite)
@@ -102,6 +113,11 @@ def blank(width: int, height: int) -> Image.Image:
     return Image.new("RGB", (width, height), (PAPER, PAPER, PAPER))
 
 
+def one_line(text: object) -> str:
+    """A text as it can be drawn on one line."""
+    return "".join(one if one.isprintable() else " " for one in str(text))
+
+
 def tile_grid(
     tiles: Sequence[Image.Image],
     columns: int | None = None,
@@ -116,6 +132,7 @@ def tile_grid(
     columns = min(columns or sheet_columns(len(tiles)), len(tiles))
     rows = -(-len(tiles) // columns)
     font = ImageFont.load_default(TEXT)
+    captions = None if captions is None else [one_line(text) for text in captions]
     line = 0 if captions is None else LINE
     width = max(tile.width for tile in tiles)
     if captions is not None:

@@ -9,7 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from hcnet.images import BoolArray
-from hcnet.plotting.arguments import planes_of
+from hcnet.plotting.arguments import (
+    class_names,
+    enlargement,
+    labels_of,
+    like_of,
+    masks_of,
+    several_of,
+)
 from hcnet.plotting.drawing import (
     ADDED,
     BLACK,
@@ -25,11 +32,14 @@ from hcnet.plotting.drawing import (
     Colour,
     blank,
     framed,
+    one_line,
     sheet_columns,
     tile_grid,
 )
 
 CELL = 46  # screen pixels of a cell of a confusion matrix, at least
+MOST_CLASSES = 80  # more would make a picture that no program shows
+LETTERS = 16  # of a name of a class
 
 
 def show_errors(
@@ -43,17 +53,14 @@ def show_errors(
     Right ink is black; ink that the parts leave out is vermilion, ink that they add is blue.
     Missing pixels are amber where they are not filled in.  Arrays are one image or several.
     """
-    seen, made = np.asarray(images, bool), np.asarray(reconstruction, bool)
-    hidden = np.zeros(seen.shape, bool)
-    if mask is not None:
-        hidden = np.broadcast_to(np.asarray(mask, bool), seen.shape)
-    if seen.ndim == 2:
-        seen, made, hidden = seen[None], made[None], hidden[None]
+    seen = several_of(images, "images")
+    made = like_of(reconstruction, "reconstruction", seen)
+    hidden = [np.zeros_like(x) for x in seen] if mask is None else masks_of(mask, seen)
     columns = sheet_columns(len(seen))
-    scale = scale or max(1, IMAGE_SIDE // (columns * max(seen.shape[-2:])))
+    side = columns * max(max(x.shape[1:]) for x in seen)
+    scale = enlargement(scale, side, IMAGE_SIDE)
     tiles, captions = [], []
     for x, r, m in zip(seen, made, hidden, strict=True):
-        x, r, m = (planes_of(one) for one in (x, r, m))
         missed, added = x & ~r & ~m, r & ~x & ~m
         tiles.append(framed(_marked(r, missed, added, m), scale))
         captions.append(f"{missed.sum():,} missed, {added.sum():,} added")
@@ -74,10 +81,10 @@ def show_confusion(y: ArrayLike, predicted: ArrayLike, classes: ArrayLike) -> Im
 
     The darker, the larger its share of the row.  Images without a label (-1) do not count.
     """
-    names = np.asarray(classes).tolist()
+    names = class_names(classes, MOST_CLASSES)
     counts = confusion(y, predicted, names)
     font = ImageFont.load_default(TEXT)
-    words = [str(name) for name in names]
+    words = [_short(one_line(name)) for name in names]
     widest = max(font.getlength(word) for word in [*words, f"{counts.max():,}"])
     cell = max(CELL, int(widest) + 2 * GAP)
     left, top = int(widest) + LINE + 2 * GAP, 2 * LINE + GAP
@@ -103,11 +110,27 @@ def show_confusion(y: ArrayLike, predicted: ArrayLike, classes: ArrayLike) -> Im
 def confusion(y: ArrayLike, predicted: ArrayLike, names: list[Any]) -> NDArray[np.int64]:
     """Counts (true class, predicted class); images without a label do not count."""
     number = {str(name): k for k, name in enumerate(names)}
+    labels, predictions = labels_of(y, "y"), labels_of(predicted, "predicted")
+    if len(labels) != len(predictions):
+        raise ValueError(
+            f"y and predicted must have a label for each image, got {len(labels)} and "
+            f"{len(predictions)}; pass both for the same images."
+        )
+    strange = [found for found in predictions if str(found) not in number]
+    if strange:
+        raise ValueError(
+            f"predicted must hold classes only, and {strange[0]!r} is none of them; pass classes_ "
+            f"of the model that predicted."
+        )
     counts = np.zeros((len(names), len(names)), np.int64)
-    for true, found in zip(np.asarray(y).tolist(), np.asarray(predicted).tolist(), strict=True):
+    for true, found in zip(labels, predictions, strict=True):
         if str(true) in number:
             counts[number[str(true)], number[str(found)]] += 1
     return counts
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= LETTERS else word[: LETTERS - 1] + "…"
 
 
 def _shade(share: float) -> Colour:

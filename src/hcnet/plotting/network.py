@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +13,10 @@ from hcnet.plotting.arguments import (
     captions_of,
     columns_of,
     enlargement,
+    like_of,
+    masks_of,
     planes_of,
-    sheet_of,
+    several_of,
     templates_of,
 )
 from hcnet.plotting.drawing import (
@@ -83,15 +84,15 @@ def show_hierarchy(
     Below each feature stands what it is made of: the numbers of the features of the next row.
     `captions` are names of the templates.
     """
+    levels, windows = templates_of(weights, pools)
+    lines = captions_of(captions, len(levels[-1]))
+    widest = max(max(one.shape) for one in drawn_features(levels, windows))
+    scale = enlargement(scale, widest, 2 * PART_SIDE)
     rows, titles = [], []
-    if scale is None:
-        widest = max(max(one.shape) for one in drawn_features(weights, pools))
-        scale = max(1, 2 * PART_SIDE // widest)
-    for k in reversed(range(len(weights))):
-        W = np.asarray(weights[k], dtype=bool)
+    for k, W in reversed(list(enumerate(levels))):
         names = [f"{f}" for f in range(len(W))]
-        if k == len(weights) - 1 and captions is not None:
-            names = list(captions)
+        if k == len(levels) - 1 and lines is not None:
+            names = lines
         if k > 0:
             made = [np.flatnonzero(one.any(axis=(1, 2))) for one in W]
             names = [
@@ -99,8 +100,8 @@ def show_hierarchy(
                 for name, parts in zip(names, made, strict=True)
             ]
         columns = min(len(W), ROW)
-        rows.append(show_templates(weights[: k + 1], pools[: k + 1], names, columns, scale))
-        last = k == len(weights) - 1 and k > 0
+        rows.append(show_templates(levels[: k + 1], windows[: k + 1], names, columns, scale))
+        last = k == len(levels) - 1 and k > 0
         titles.append(f"layer {k + 1}: {len(W)} {'templates' if last else 'features'}")
     return tile_grid(rows, columns=1, captions=titles, margin=GAP, gap=2 * GAP)
 
@@ -113,16 +114,14 @@ def show_completion(
     scale: int | None = None,
 ) -> Image.Image:
     """A column per image: what was seen (the rest is amber), what was filled in, the truth."""
-    seen = sheet_of(images, "images")  # type: ignore[arg-type]
-    if not seen:
-        raise ValueError("images must hold at least one image, and there is none; pass some.")
-    hidden = _like(mask, "mask", images, seen)
+    seen = several_of(images, "images")
+    hidden = masks_of(mask, seen)
     room = max(2 * PART_SIDE, PANEL_SIDE // len(seen))
-    scale = enlargement(scale, max(seen[0].shape[1:]), room)
+    scale = enlargement(scale, max(max(x.shape[1:]) for x in seen), room)
     rows = [[show_image(x, m, scale) for x, m in zip(seen, hidden, strict=True)]]
-    for name, more in (("filled", filled), ("truth", truth)):
-        if name == "filled" or more is not None:
-            rows.append([show_image(x, scale=scale) for x in _like(more, name, images, seen)])
+    rows.append([show_image(x, scale=scale) for x in like_of(filled, "filled", seen)])
+    if truth is not None:
+        rows.append([show_image(x, scale=scale) for x in like_of(truth, "truth", seen)])
     words = [tile_grid([blank(1, 1)], captions=[name]) for name in ("Seen", "Filled in", "Truth")]
     margin = max(word.width for word in words) + GAP
     lines = []
@@ -133,23 +132,6 @@ def show_completion(
         line.paste(row, (margin, 0))
         lines.append(line)
     return tile_grid(lines, columns=1)
-
-
-def _like(
-    value: ArrayLike | None, name: str, images: ArrayLike, seen: list[BoolArray]
-) -> list[BoolArray]:
-    """One image for each of those that were seen, of the same size."""
-    shape = np.shape(images)
-    if value is not None and np.ndim(value) and np.shape(value) != shape:
-        with suppress(ValueError):  # a mask for all images
-            value = np.broadcast_to(np.asarray(value), shape)
-    found = sheet_of(value, name)  # type: ignore[arg-type]
-    if [one.shape[1:] for one in found] != [one.shape[1:] for one in seen]:
-        raise ValueError(
-            f"{name} must hold an image for each of the {len(seen)} images and be of their size, "
-            f"shape {shape}, got {np.shape(value)}; pass arrays of the same shape."  # type: ignore[arg-type]
-        )
-    return found
 
 
 def _first_layer(

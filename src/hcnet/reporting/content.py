@@ -157,6 +157,8 @@ def image_names(names: Sequence[str] | None, n: int) -> list[str]:
     """Names as given, or numbers."""
     if names is None:
         return [f"image {k}" for k in range(n)]
+    if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray) or not np.ndim(names):
+        raise TypeError(f"names must be a list of texts, one per image, or None, got {names!r}.")
     if len(names) < n:
         raise ValueError(f"names must have an entry per image, {n}, got {len(names)}.")
     return [str(name) for name in names[:n]]

@@ -29,7 +29,7 @@ def finished(
     live: Step | None = None,
 ) -> Content:
     """The same content with what is known about the run; `told` is an estimator's summary."""
-    if "log_joint" in told:
+    if told.get("log_joint") is not None:
         content.facts.append(
             ("Joint log-probability", f"{told['log_joint']:,.1f}", "of the images learned from")
         )

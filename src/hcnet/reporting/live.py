@@ -6,13 +6,12 @@ import os
 import time
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 
 from numpy.typing import ArrayLike
 
 from hcnet.progress import Step
 from hcnet.reporting.finishing import REFRESH
-from hcnet.whole_files import refuse_existing
+from hcnet.whole_files import file_path, refuse_existing
 
 # Writing may take this share of the time of a run.
 SHARE = 0.1
@@ -44,9 +43,8 @@ class LiveReport:
         names: Sequence[str] | None = None,
         overwrite: bool = False,
     ) -> None:
-        self.path = Path(path)
-        if not overwrite:
-            refuse_existing(self.path)
+        self.path = file_path(path)
+        refuse_existing(self.path, overwrite)
         self.X, self.mask, self.names = X, mask, names
         self._next = 0.0
         self._broken = False

@@ -21,7 +21,7 @@ from hcnet.whole_files import write_whole
 
 def write_report(path: str | os.PathLike[str], content: Content, overwrite: bool) -> Path:
     """Write the page; it appears whole or not at all."""
-    return write_whole(Path(path), lambda file: file.write(page(content).encode()), overwrite)
+    return write_whole(path, lambda file: file.write(page(content).encode()), overwrite)
 
 
 def page(content: Content) -> str:

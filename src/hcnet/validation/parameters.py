@@ -15,6 +15,7 @@ from hcnet.engine.choice import ENGINE_NAMES
 from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.learning.options import ALGORITHMS
 from hcnet.objective import Priors
+from hcnet.whole_files import file_path
 
 
 def check_priors(estimator: Any) -> Priors:
@@ -124,7 +125,7 @@ def check_path(name: str, value: Any) -> Path:
     """The path of a file that is there, or can be made."""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name} must be the path of a file, or None, got {value!r}.")
-    path = Path(value)
+    path = file_path(value)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
     return path

@@ -1,0 +1,352 @@
+"""Files, reports, summaries and pictures of results: right, or a sentence; nothing is lost."""
+
+import inspect
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from strategies import (
+    about,
+    anything,
+    assert_is_a_sentence,
+    images,
+    masks,
+    odd_parameters,
+    outcome,
+    pixels,
+)
+
+import hcnet
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, plotting
+
+SIDE = 8
+X = np.zeros((6, SIDE, SIDE), bool)
+for k, image in enumerate(X):
+    image[k % 4, 1:4] = image[k : k + 3, k] = True
+WEIGHTS = [
+    np.array([np.eye(3), np.eye(3)[::-1]], bool)[:, None],
+    np.array([[[[1, 0], [0, 0]], [[0, 0], [0, 1]]], [[[0, 0], [0, 0]], [[1, 0], [0, 1]]]], bool),
+]
+QUICK = {"n_init": 1, "max_iter": 2, "random_state": 0}
+KINDS = ("FeatureLearner", "HCN", "BooleanMatrixFactorization")
+PICTURED = KINDS[:2]  # those that can show what they learned
+
+
+@pytest.fixture(scope="module")
+def models():
+    network = HCN([Layer(2, size=3), Layer(size=2)], 2, **QUICK)
+    fitted = {
+        "FeatureLearner": FeatureLearner(feature_size=3, **QUICK).fit(X),
+        "HCN": network.set_weights(WEIGHTS, SIDE),
+        "BooleanMatrixFactorization": BooleanMatrixFactorization(2, **QUICK).fit(X[0]),
+    }
+    assert len(fitted["FeatureLearner"].features_) > 1
+    return fitted
+
+
+def written(call, *arguments, **options):
+    """As `outcome`; an error of the system is an answer too, if it says which file it is about."""
+    try:
+        return outcome(call, *arguments, **options)
+    except OSError as error:
+        if error.errno is None or error.filename is None:
+            assert_is_a_sentence(str(error))
+        return None
+
+
+NAMES = ("a", "mine", "mine/a", "nowhere/a", "folder", "", ".", "a\0b", "\ud800", "ä ö\n", "…")
+ENDINGS = st.sampled_from(["", ".png", ".PNG", ".hcn", ".html", "/"])
+PATHS = st.one_of(
+    st.tuples(st.sampled_from(NAMES), ENDINGS).map("".join),
+    st.sampled_from(["/", "long" * 100]),
+    odd_parameters(),
+    anything(),
+)
+OVERWRITE = st.one_of(st.booleans(), odd_parameters(), st.sampled_from(["no", np.True_]))
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with a file and a folder of somebody's in it, made anew for each example."""
+    monkeypatch.chdir(tmp_path)
+
+    def prepare():
+        for path in sorted(tmp_path.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        (tmp_path / "folder").mkdir()
+        for ending in ("", ".png", ".hcn", ".html"):
+            (tmp_path / f"mine{ending}").write_text("mine")
+        return contents()
+
+    def contents():
+        return {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
+
+    return SimpleNamespace(prepare=prepare, contents=contents)
+
+
+def check_only(place, before, path, overwrite):
+    """Nothing has changed but the file that was written, and that only if it might."""
+    now = place.contents()
+    changed = {p for p in {*before, *now} if before.get(p) != now.get(p)}
+    if path is None:
+        assert changed == set()
+        return
+    assert {p.name for p in changed} == {path.name}
+    assert overwrite is True or not any(p in before for p in changed)
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+@given(st.sampled_from(KINDS), PATHS, OVERWRITE)
+@about(
+    *(f"hcnet.{kind}.{m}" for kind in KINDS for m in ("save", "load")), "hcnet.load", examples=80
+)
+def test_a_model_is_saved_where_it_may_and_comes_back(models, place, kind, path, overwrite):
+    before, model = place.prepare(), models[kind]
+    found = written(model.save, path, overwrite=overwrite)
+    check_only(place, before, found, overwrite)
+    if found is None:
+        return
+    assert found.exists()
+    for again in (hcnet.load(path), type(model).load(path)):
+        assert type(again) is type(model)
+        table = X[0] if kind == "BooleanMatrixFactorization" else X
+        assert (again.transform(table) != model.transform(table)).sum() == 0
+    for other in models.values():
+        if type(other) is not type(model):
+            assert outcome(other.load, path) is None
+
+
+@given(st.data())
+@about("hcnet.load", examples=60)
+def test_any_bytes_are_a_model_or_a_sentence(models, place, data):
+    place.prepare()
+    model = models[data.draw(st.sampled_from(KINDS))]
+    path = model.save("model.hcn")
+    whole = path.read_bytes()
+    at, n = data.draw(st.integers(0, len(whole))), data.draw(st.integers(0, 40))
+    other = whole[:at] + data.draw(st.binary(max_size=20)) + whole[at + n :]
+    path.write_bytes(data.draw(st.sampled_from([other, whole[:at], other[at:], whole + other])))
+    changed = path.read_bytes() != whole
+    again = outcome(hcnet.load, path)
+    assert again is not None or changed
+    if again is not None:
+        assert type(again) is type(model)
+        assert outcome(again.save, "again.hcn") is not None
+
+
+@given(PATHS)
+@about("hcnet.load", *(f"hcnet.{kind}.load" for kind in KINDS), examples=60)
+def test_no_other_file_is_a_model(place, path):
+    before = place.prepare()
+    for load in (hcnet.load, FeatureLearner.load, HCN.load, BooleanMatrixFactorization.load):
+        assert written(load, path) is None
+    assert place.contents() == before
+
+
+# --- what a model says about itself -----------------------------------------------------------
+
+
+@given(st.sampled_from(PICTURED), images(side=4), st.sampled_from([None, 1]))
+@about(*(f"hcnet.{kind}.summary" for kind in PICTURED), examples=8)
+def test_a_summary_is_json(kind, pictures, batch_size):
+    model = FeatureLearner(feature_size=1, **QUICK)
+    if kind == "HCN":
+        model = HCN([Layer(2, size=1, pool=1), Layer(pool=1)], 2, **QUICK)
+    assert outcome(model.summary) is None  # it is not fitted
+    if outcome(model.set_params(batch_size=batch_size).fit, pictures) is None:
+        return
+    told = model.summary()
+    assert told["kind"] == kind
+    assert told["image_size"] == list(pictures.shape[-2:])
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+
+
+@given(st.sampled_from(PICTURED), odd_parameters())
+@about(*(f"hcnet.{kind}.picture" for kind in PICTURED), examples=30)
+def test_a_model_is_drawn_at_any_scale(models, kind, scale):
+    picture = outcome(models[kind].picture, scale)
+    assert (picture is None) == (outcome(plotting.show_image, X[0], scale=scale) is None)
+    if picture is not None:
+        assert min(picture.size) > 0
+    assert outcome(type(models[kind])(*([[Layer()]] if kind == "HCN" else [])).picture) is None
+
+
+@given(st.data())
+@about("hcnet.FeatureLearner.render", examples=25)
+def test_placements_are_drawn_as_they_were_found(models, data):
+    model = models["FeatureLearner"]
+    shape = data.draw(st.sampled_from([(1, SIDE, SIDE), (2, SIDE, SIDE), (2, 4, 7)]))
+    pictures = data.draw(pixels(shape))
+    placed = model.placements(pictures)
+    drawn = model.render(placed, len(pictures), pictures.shape[1:])
+    np.testing.assert_array_equal(drawn[:, 0], model.denoise(pictures))
+
+
+@given(
+    st.one_of(anything(), st.just([[0, 0, 1, 1]]), st.just([[2**31 - 1, 0, 0, 0]])),
+    odd_parameters(),
+    odd_parameters(),
+)
+@about("hcnet.FeatureLearner.render", examples=80)
+def test_any_placements(models, placements, n_images, size):
+    drawn = outcome(models["FeatureLearner"].render, placements, n_images, size)
+    if drawn is not None:
+        assert drawn.dtype == bool
+        assert drawn.ndim == 4
+        assert n_images is None or len(drawn) == n_images
+
+
+@given(st.data())
+@about("hcnet.HCN.placements", examples=20)
+def test_placements_of_a_network_are_its_sparsifications(models, data):
+    model = models["HCN"]
+    pictures = data.draw(
+        st.sampled_from([(SIDE, SIDE), (3, SIDE, SIDE), (2, 1, SIDE, SIDE)]).flatmap(pixels)
+    )
+    mask = data.draw(masks(pictures.shape))
+    rows = outcome(model.placements, pictures, mask)
+    levels = outcome(model.sparsifications, pictures, mask)
+    assert (rows is None) == (levels is None)
+    if rows is None:
+        return  # everything is missing
+    again = [np.zeros_like(S) for S in levels]
+    for n, level, f, r, c in rows:
+        assert not again[level - 1][n, f, r, c]  # nothing is told twice
+        again[level - 1][n, f, r, c] = True
+    for S, T in zip(levels, again, strict=True):
+        np.testing.assert_array_equal(S, T)
+    assert (np.diff(rows[:, 0]) >= 0).all()
+
+
+@given(anything(), st.one_of(st.none(), anything()))
+@about("hcnet.HCN.placements", examples=30)
+def test_placements_of_anything(models, pictures, mask):
+    rows = outcome(models["HCN"].placements, pictures, mask)
+    assert rows is None or rows.shape[1] == 5
+
+
+WHAT = {
+    "path": PATHS,
+    "X": st.one_of(st.none(), images(side=SIDE), anything()),
+    "y": st.one_of(st.none(), st.lists(st.sampled_from([0, 1, 2, -1, "a", None])), anything()),
+    "mask": st.one_of(st.none(), masks(X.shape), anything()),
+    "names": st.one_of(
+        st.none(), st.lists(st.sampled_from(["a", "</script>", 1, "\ud800"])), anything()
+    ),
+    "overwrite": OVERWRITE,
+}
+
+
+@given(st.data(), st.sampled_from(PICTURED), st.booleans())
+@about(*(f"hcnet.{kind}.report" for kind in PICTURED), examples=60)
+def test_a_report_is_one_file_or_none(models, place, data, kind, fresh):
+    slots = [*inspect.signature(type(models[kind]).report).parameters][1:]
+    name = data.draw(st.sampled_from(slots))
+    options = {"path": "a.html" if fresh else "mine.html", "X": X, name: data.draw(WHAT[name])}
+    before = place.prepare()
+    path = written(models[kind].report, **options)
+    check_only(place, before, path, options.get("overwrite"))
+    if path is not None:
+        text = path.read_text(encoding="utf-8")
+        assert text.count("</html>") == 1
+        assert text.count("</script>") == 2  # no name ends the data
+
+
+# --- pictures ---------------------------------------------------------------------------------
+
+PARTS = np.stack([np.eye(2), np.ones((2, 2))]).astype(bool)[:, None]
+TOP = np.ones((2, 2, 1, 1), bool)
+STEPS = [SimpleNamespace(iteration=k, log_joint=-50.0 / k) for k in (1, 2, 3)]
+PICTURES = {
+    "show_errors": {"images": X, "reconstruction": ~X},
+    "show_confusion": {"y": [0, 1, -1], "predicted": [0, 0, 1], "classes": [0, 1]},
+    "show_curve": {"history": STEPS},
+    "show_hierarchy": {"weights": [PARTS, TOP], "pools": [(1, 1), (1, 1)]},
+}
+SLOTS = [
+    (name, argument)
+    for name in PICTURES
+    for argument in inspect.signature(getattr(plotting, name)).parameters
+]
+NUMBERS = (0, 1, -1.5, 1e308, -1e308, 5e-324, 1 + 2e-16, float("nan"), -float("inf"), 10**400)
+POINTS = st.builds(
+    SimpleNamespace, iteration=st.sampled_from(NUMBERS), log_joint=st.sampled_from(NUMBERS)
+)
+LABELS = st.sampled_from([0, 1, -1, "0", "two\nlines", "\ud800", "long" * 20, b"x", None, 1.5])
+ODD = st.one_of(
+    anything(),
+    odd_parameters(),
+    images(),
+    st.lists(LABELS, max_size=4),
+    st.lists(POINTS, max_size=4),
+    st.lists(images(side=SIDE), max_size=3),
+    st.sampled_from([range(100), [(1, 1), (10**6, 1)], (100, 10**6), (300, 120)]),
+)
+
+
+@given(st.sampled_from(SLOTS), ODD)
+@about(*(f"hcnet.plotting.{name}" for name in PICTURES), examples=250)
+def test_a_picture_of_anything(where, value):
+    name, argument = where
+    picture = outcome(getattr(plotting, name), **{**PICTURES[name], argument: value})
+    if picture is not None:
+        assert isinstance(picture, Image.Image)
+        assert min(picture.size) > 0
+
+
+@given(st.lists(POINTS, max_size=5))
+@about("hcnet.plotting.show_curve", examples=60)
+def test_a_curve_of_any_numbers(history):
+    picture = outcome(plotting.show_curve, history)
+    whole = all(abs(one.iteration) < 1e300 for one in history)
+    assert (picture is not None) == whole
+
+
+@given(st.lists(st.tuples(LABELS, LABELS), max_size=5), st.lists(LABELS, max_size=4))
+@about("hcnet.plotting.show_confusion", examples=60)
+def test_any_classes(pairs, classes):
+    y, predicted = [a for a, _ in pairs], [b for _, b in pairs]
+    picture = outcome(plotting.show_confusion, y, predicted, classes)
+    words = {str(one) for one in np.asarray(classes).tolist()}
+    known = words >= {str(one) for one in np.asarray(predicted).tolist()}
+    assert picture is None or (known and len(words) == len(classes) > 0)
+
+
+@given(st.data())
+@about("hcnet.plotting.show_errors", examples=30)
+def test_valid_images_have_a_picture_of_their_errors(data):
+    seen = data.draw(images())
+    made, mask = data.draw(pixels(seen.shape)), data.draw(masks(seen.shape))
+    same = plotting.show_errors(seen, seen, mask)
+    assert isinstance(plotting.show_errors(seen, made, mask), Image.Image)
+    marks = np.asarray(same).reshape(-1, 3)
+    for colour in (plotting.drawing.MISSED, plotting.drawing.ADDED):
+        assert not (marks == colour).all(axis=1).any()  # nothing is wrong
+
+
+MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I", "F", "CMYK", "HSV", "LAB", "YCbCr", "I;16")
+
+
+@given(
+    st.one_of(
+        st.builds(Image.new, st.sampled_from(MODES), st.sampled_from([(3, 2), (1, 1), (0, 3)])),
+        anything(),
+    ),
+    st.one_of(st.just("a.png"), PATHS),
+    OVERWRITE,
+)
+@about("hcnet.plotting.save_picture", examples=100)
+def test_a_picture_is_saved_where_it_may(place, picture, path, overwrite):
+    before = place.prepare()
+    found = written(plotting.save_picture, picture, path, overwrite)
+    check_only(place, before, found, overwrite)
+    if found is not None:
+        assert found.suffix.lower() == ".png"
+        with Image.open(found) as again:
+            assert again.size == picture.size

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from benchmarks.mnist_models import fit_hcn
 from hcnet.datasets import mnist
 from hcnet.datasets.corruptions import CORRUPTIONS
+from hcnet.hierarchy.convolution import bconv
 from hcnet.plotting.drawing import GAP, PAPER, blank, framed, tile_grid
 from hcnet.preprocessing import OrientedEdges
 
@@ -58,8 +60,35 @@ def below(rows: list[Image.Image]) -> Image.Image:
     return sheet
 
 
+def learned() -> Image.Image:
+    """The parts of a network that has learned digits, the most used first, and some templates."""
+    train = mnist().first(40)
+    _, network = fit_hcn(train.images, train.labels, 0)
+    parts, templates = network.weights_
+    order = np.argsort(-templates.sum(axis=(0, 2, 3)), kind="stable")
+    blank_part = np.zeros(parts.shape[2:], np.uint8)
+    sheets = [framed(coloured(blank_part, W), 5) for W in parts[order]]
+    uses = [str(k) for k in templates.sum(axis=(0, 2, 3))[order]]
+    drawn = []
+    for label in range(10):
+        for t in np.flatnonzero(network.template_classes_ == label)[:3]:
+            S = np.zeros((1, len(parts), *templates.shape[2:]), bool)
+            S[0] = templates[t]
+            R = bconv(S, parts)[0]
+            drawn.append(framed(coloured(np.zeros(R.shape[1:], np.uint8), R), SCALE))
+    order = [3 * label + k for k in range(3) for label in range(10)]
+    return tile_grid(
+        [tile_grid(sheets, 16, uses), tile_grid([drawn[k] for k in order], 10)],
+        columns=1,
+        captions=["64 parts, and how often 320 templates use them", "30 templates"],
+        margin=GAP,
+        gap=2 * GAP,
+    )
+
+
 def main() -> None:
-    """Draw both."""
+    """Draw all."""
+    learned().save(IMAGES / "mnist-parts.png", optimize=True)
     first = mnist().first(1)
     digits = first.images[np.argsort(first.labels)]
     images = np.concatenate([disc()[None], digits])

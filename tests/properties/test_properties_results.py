@@ -237,7 +237,9 @@ WHAT = {
     "y": st.one_of(st.none(), st.lists(st.sampled_from([0, 1, 2, -1, "a", None])), anything()),
     "mask": st.one_of(st.none(), masks(X.shape), anything()),
     "names": st.one_of(
-        st.none(), st.lists(st.sampled_from(["a", "</script>", 1, "\ud800"])), anything()
+        st.none(),
+        st.lists(st.sampled_from(["a", "</script>", 1, "\ud800"]), min_size=5, max_size=8),
+        anything(),
     ),
     "overwrite": OVERWRITE,
 }

@@ -21,7 +21,10 @@ from hcnet.whole_files import write_whole
 
 def write_report(path: str | os.PathLike[str], content: Content, overwrite: bool) -> Path:
     """Write the page; it appears whole or not at all."""
-    return write_whole(path, lambda file: file.write(page(content).encode()), overwrite)
+    # A name of a file may hold what is no text, and is the name of an image then.
+    return write_whole(
+        path, lambda file: file.write(page(content).encode(errors="replace")), overwrite
+    )
 
 
 def page(content: Content) -> str:

@@ -126,9 +126,9 @@ their settings on 1,000 labelled training digits beyond the first 100 of each cl
 chose its CNN on the test set. *Same form*: the paper's HCN, 64 features and 32 templates per
 class, with real weights. *ReLU*: 96 features and a dense layer, as the paper's CNN. *Pooled
 edges*: after a 5×5 max-pool. The seed draws weights and corruptions; SVM and k-NN have nothing
-else to vary. Mean (least–most); the networks, and the second table, which is of clean digits, are
-of seed 8000 alone. Seconds are with the choice of settings, on two cores that were busy with other
-work.""",
+else to vary. Mean (least–most). Convolutional networks are of seed 8000 alone, and so are all but
+the HCN (seeds 8000 to 8002) in the second table, which is of clean digits. Seconds are with the
+choice of settings, on two cores that were busy with other work.""",
     "activeset": """Plain message passing from the first of the starting priors, until the joint
 log-probability has not risen for 15 sweeps; both engines one after the other on the same images,
 in sequential order. The first step of the active set includes the regions that are explored; *late*

@@ -104,6 +104,7 @@ def test_a_process_that_compiles_gives_the_messages_of_one_that_does_not(tmp_pat
 x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="needs an x86-64")
 
 
+@pytest.mark.long
 @x86
 def test_messages_are_the_same_without_vector_instructions():
     assert run(SCRIPT, **MACHINES["sse"]) == run(SCRIPT)

@@ -163,7 +163,7 @@ print(code)
     assert run(script) == ["0"]
 
 
-@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.long), "threading"])
 def test_fits_in_workers_of_joblib_are_those_of_the_parent(run, backend):
     script = f"""
 import joblib

@@ -43,7 +43,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         "--every",
         type=float,
         metavar="SECONDS",
-        help="how often the checkpoint is written (default: 60)",
+        help="how often the checkpoint is written",
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="also write a report (.html)")
     parser.add_argument(

@@ -41,6 +41,13 @@ class Saving:
 
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...  # noqa: D102
 
+        # What was learned, and taking it up again, with the stream if there is one.
+        def _model_contents(self) -> Contents: ...
+        def _read_model(self, file: Section) -> None: ...
+
+        # An error unless learning could start with these parameters.
+        def _check_parameters(self) -> None: ...
+
         def __getattr__(self, name: str) -> Any: ...
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
@@ -63,18 +70,6 @@ class Saving:
         """Read what was learned: ready to use, and to go on with its stream if it had one."""
         loaded: Self = read_estimator(path, {cls._kind: cls})
         return loaded
-
-    def _model_contents(self) -> Contents:
-        """What was learned."""
-        raise NotImplementedError
-
-    def _read_model(self, file: Section) -> None:
-        """Take up what was learned, and the stream if there is one."""
-        raise NotImplementedError
-
-    def _check_parameters(self) -> None:
-        """An error unless learning could start with these parameters."""
-        raise NotImplementedError
 
     def _keeping(
         self,

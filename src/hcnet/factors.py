@@ -109,6 +109,11 @@ def second_largest(t: Sequence[float], n: int, first: float) -> float:
     return first if ties > 1 else second
 
 
+def merged_second(first_a: float, second_a: float, first_b: float, second_b: float) -> float:
+    """Second-largest of two groups of numbers, given the two largest of each."""
+    return larger(smaller(first_a, first_b), larger(second_a, second_b))
+
+
 def or_answers(
     b: float, t: MutableSequence[float], n: int, total: float, cap: float, first: float
 ) -> None:
@@ -146,12 +151,17 @@ def or_down(t: Sequence[float], n: int) -> float:
     for j in range(n):
         total += larger(t[j], ZERO)
         first = larger(first, t[j])
+    return or_outcome(total, first)
+
+
+def or_outcome(total: float, first: float) -> float:
+    """`or_down`, given the sum of the positive messages in and the largest of all."""
     return total if first > ZERO else first
 
 
 def or_merged(a: float, b: float) -> float:
     """`or_down` of all tops, given that of some and that of the others."""
-    return larger(a, ZERO) + larger(b, ZERO) if larger(a, b) > ZERO else larger(a, b)
+    return or_outcome(larger(a, ZERO) + larger(b, ZERO), larger(a, b))
 
 
 def tree_messages(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,15 +33,23 @@ class PoolMessages:
         return *self.layer.window, *self.layer.offset
 
 
-def start_pools(layer: PoolLayer, n_images: int, log_prior: FloatArray) -> PoolMessages:
-    """Messages up are 0, messages down are minus infinity: nothing is expected."""
+def start_pools(
+    layer: PoolLayer,
+    n_images: int,
+    log_prior: FloatArray,
+    hold: Callable[[FloatArray], FloatArray] = np.asarray,
+) -> PoolMessages:
+    """Messages up are 0, messages down are minus infinity: nothing is expected.
+
+    `hold` brings arrays to where the engine works.
+    """
     shape = (n_images, layer.n_channels, *layer.size)
     return PoolMessages(
         layer=layer,
-        log_prior=log_prior,
-        to_U=np.zeros((*shape, layer.n_members), np.float32),
-        from_pool=np.full((*shape, layer.n_members), -HUGE, np.float32),
-        to_R=np.zeros(shape, np.float32),
+        log_prior=hold(log_prior),
+        to_U=hold(np.zeros((*shape, layer.n_members), np.float32)),
+        from_pool=hold(np.full((*shape, layer.n_members), -HUGE, np.float32)),
+        to_R=hold(np.zeros(shape, np.float32)),
     )
 
 

@@ -78,7 +78,8 @@ def after(step, engine, shape):
     """What a step leaves behind, and what it returns."""
     pools, below, above = make(shape)
     down = STEPS[step](engine, pools, below, above)
-    return [pools.to_U, pools.from_pool, pools.to_R] + ([] if down is None else [down])
+    returned = [] if down is None else [np.asarray(down, np.float32)]
+    return [pools.to_U, pools.from_pool, pools.to_R, *returned]
 
 
 @ANY_SHAPE
@@ -220,7 +221,8 @@ def run_all_steps(shape):
     engine.or_to_U(pools, below)
     engine.pool_to_R(pools, 0.6)
     engine.pool_to_U(pools, above)
-    top = engine.class_to_S(ClassLayer((0,) * layer.n_channels), below, allow_all(below))
+    classes = ClassLayer((0,) * layer.n_channels)
+    top = engine.class_to_S(class_log_prior(classes, below.shape, allow_all(below)), below, True)
     pooled = max_pool(layer, pools.log_prior, below)
     return pools.to_U, pools.to_R, pools.from_pool, engine.or_to_S(pools), top, pooled
 
@@ -372,7 +374,8 @@ def test_class_messages_are_exact(engine, name, labelled):
     if labelled:
         labels = rng.integers(layer.n_classes, size=12).tolist()
         allowed = np.array(categories) == np.array(labels)[:, None]
-    got = engine.class_to_S(layer, up, allowed)
+    log_prior = class_log_prior(layer, up.shape, allowed)
+    got = engine.class_to_S(log_prior, up, layer.p_on is None)
     for k, label in enumerate(labels):
         wanted = class_layer_by_enumeration(categories, up[k].astype(float), label)
         np.testing.assert_allclose(got[k], wanted, rtol=1e-4, atol=1e-4)
@@ -383,7 +386,8 @@ def test_templates_that_are_on_by_themselves_hear_their_prior(engine):
     layer = ClassLayer((0, 1, 1), p_on=0.2)
     up = messages(np.random.default_rng(0), (3, 3, 2, 2))
     allowed = np.array([[True, True, True], [True, False, False], [False, True, True]])
-    got = engine.class_to_S(layer, up, allowed)
+    log_prior = class_log_prior(layer, up.shape, allowed)
+    got = engine.class_to_S(log_prior, up, layer.p_on is None)
     expected = np.where(allowed, math.log(0.2 / 0.8), -HUGE)[:, :, None, None]
     np.testing.assert_allclose(got, np.broadcast_to(expected, up.shape), rtol=1e-6)
 

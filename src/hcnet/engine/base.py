@@ -11,8 +11,7 @@ from hcnet.archive.contents import Contents
 from hcnet.archive.reading import Section
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
-from hcnet.images import BoolArray, FloatArray
-from hcnet.layers import ClassLayer
+from hcnet.images import FloatArray
 from hcnet.messages import Messages
 from hcnet.pool_messages import PoolMessages
 
@@ -21,8 +20,21 @@ class Engine(Protocol):
     """Updates messages in place; knows nothing of learning, priors or stopping.
 
     Steps are those of the paper's Algorithm 1.  Messages between layers are arrays of shape
-    (images, channels, height, width).
+    (images, channels, height, width), in the memory in which the engine works: `hold` brings arrays
+    there, `fetch` back.
     """
+
+    def hold(self, array: FloatArray) -> FloatArray:
+        """The array where the engine works with it."""
+        ...
+
+    def fetch(self, array: FloatArray) -> FloatArray:
+        """The array for everybody else."""
+        ...
+
+    def largest(self, array: FloatArray) -> float:
+        """The largest number of an array, without its sign."""
+        ...
 
     def update(self, messages: Messages, batch: Batch, damping: float) -> None:
         """Step 3: messages of the trees of a batch, and the beliefs that they enter."""
@@ -40,8 +52,8 @@ class Engine(Protocol):
         """Step 1: messages from OR to U, given the messages up to the S below."""
         ...
 
-    def pool_to_R(self, pools: PoolMessages, damping: float) -> None:
-        """Step 2: messages from POOL to R."""
+    def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
+        """Step 2: messages from POOL to R; the largest change of one."""
         ...
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
@@ -52,10 +64,11 @@ class Engine(Protocol):
         """Step 6: messages from OR down to the S below."""
         ...
 
-    def class_to_S(self, layer: ClassLayer, up: FloatArray, allowed: BoolArray) -> FloatArray:
+    def class_to_S(self, log_prior: FloatArray, up: FloatArray, exclusive: bool) -> FloatArray:
         """Messages from the class layer to the templates, given those that come up.
 
-        `allowed` (images, templates) leaves out what contradicts a label.
+        `log_prior` is that of `pool_messages.class_log_prior`; they are `exclusive` if exactly one
+        template is on.
         """
         ...
 
@@ -105,6 +118,15 @@ class FeaturePassing(Protocol):
     def placements(self) -> NDArray[np.int64]:
         """(placements, 4): image, feature, row and column of the S that are on."""
         ...
+
+
+def restore_arrays(engine: Engine, state: dict[str, FloatArray], file: Section) -> None:
+    """Read messages into arrays that are there already, wherever the engine has them."""
+    read = {name: engine.fetch(array) for name, array in state.items()}
+    file.fill(read)
+    for name, array in state.items():
+        if read[name] is not array:
+            array[:] = engine.hold(read[name])
 
 
 def rebuild(engine: Engine, messages: Messages) -> None:

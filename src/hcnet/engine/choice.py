@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcnet.engine.active.passing import ActivePassing, active_memory
 from hcnet.engine.base import Engine, FeaturePassing
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
+from hcnet.engine.devices import CUDA, on_gpu
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.threads import n_threads
 from hcnet.images import BoolArray, FloatArray
@@ -26,6 +28,10 @@ SMALL = 2**26
 
 def updates_by(name: str) -> Engine:
     """What computes the messages of pools and classes, and of trees that are all stored."""
+    if on_gpu(name):
+        from hcnet.engine.cuda.engine import CUDAEngine  # only where there is one
+
+        return CUDAEngine(deterministic=name == CUDA)
     return ReferenceEngine() if name == "reference" else CPUEngine()
 
 
@@ -47,8 +53,32 @@ def start_passing(
     """
     if keeps_active_set(name, layer, len(evidence), int(observed.sum())):
         return ActivePassing(layer, observed, evidence, placement_prior, weight_prior)
-    trees = trees_of(observed, rng, alike)
-    return DensePassing(updates_by(name), layer, trees, evidence, placement_prior, weight_prior)
+    return start_dense(
+        updates_by(name),
+        layer,
+        trees_of(observed, rng, alike),
+        evidence,
+        placement_prior,
+        weight_prior,
+    )
+
+
+def start_dense(
+    engine: Engine,
+    layer: FeatureLayer,
+    elements: NDArray[np.int32],
+    evidence: FloatArray,
+    placement_prior: FloatArray | float,
+    weight_prior: FloatArray,
+    keep: bool = True,
+) -> FeaturePassing:
+    """A feature layer that stores all messages, where the engine works."""
+    start = layer, elements, evidence, placement_prior, weight_prior
+    if isinstance(engine, CPUEngine | ReferenceEngine):
+        return DensePassing(engine, *start, keep)
+    from hcnet.engine.cuda.passing import CUDAPassing
+
+    return CUDAPassing(engine, *start)  # type: ignore[arg-type]
 
 
 def passing_memory(
@@ -57,7 +87,12 @@ def passing_memory(
     """Bytes that `start_passing` and sweeps take at their peak, known before a run starts."""
     if keeps_active_set(name, layer, n_images, n_trees):
         return active_memory(layer, n_images, lanes, n_threads())
-    return Layout(layer, n_images).memory(n_trees, lanes)
+    layout = Layout(layer, n_images)
+    if on_gpu(name):
+        from hcnet.engine.cuda.passing import device_memory
+
+        return device_memory(layout, n_trees, lanes if name == CUDA else 1)
+    return layout.memory(n_trees, lanes)
 
 
 def keeps_active_set(name: str, layer: FeatureLayer, n_images: int, n_trees: int) -> bool:

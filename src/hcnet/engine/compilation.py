@@ -20,8 +20,10 @@ _FUNCTIONS = (
     "or_up",
     "or_message",
     "second_largest",
+    "merged_second",
     "or_answers",
     "or_messages",
+    "or_outcome",
     "or_down",
     "or_merged",
     "tree_messages",
@@ -29,7 +31,19 @@ _FUNCTIONS = (
     "pool_up",
     "pool_down",
 )
-_PLANES = ("or_to_U", "pool_to_R", "max_pool", "pool_to_U", "or_to_S", "class_to_S")
+_PLANES = (
+    "or_to_U_at",
+    "or_to_U",
+    "pool_to_R_at",
+    "pool_to_R",
+    "max_pool_at",
+    "max_pool",
+    "pool_to_U_at",
+    "pool_to_U",
+    "or_to_S_at",
+    "or_to_S",
+    "class_to_S",
+)
 
 
 def compile_factors(
@@ -53,8 +67,9 @@ def compile_factors(
         "HUGE": dtype(factors.HUGE),
         "__name__": factors.__name__,
     }
-    for name in _PRIMITIVES + _FUNCTIONS + _PLANES:
+    names = _PRIMITIVES + _FUNCTIONS + _PLANES
+    for name in names:
         source = getattr(planes if name in _PLANES else factors, name)
         copy = types.FunctionType(source.__code__, namespace, name, source.__defaults__)
         namespace[name] = (primitives or {}).get(name) or decorator(copy)
-    return types.SimpleNamespace(**{name: namespace[name] for name in _FUNCTIONS + _PLANES})
+    return types.SimpleNamespace(**{name: namespace[name] for name in names})

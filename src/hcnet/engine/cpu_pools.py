@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from hcnet.engine.cpu_compilation import compiled, parallel
-from hcnet.images import BoolArray, FloatArray
-from hcnet.layers import ClassLayer, PoolLayer
-from hcnet.pool_messages import PoolMessages, class_log_prior
+from hcnet.engine.host import HostArrays
+from hcnet.images import FloatArray
+from hcnet.layers import PoolLayer
+from hcnet.pool_messages import PoolMessages
 
 _or_to_U, _or_to_S, _class_to_S = compiled.or_to_U, compiled.or_to_S, compiled.class_to_S
 _pool_to_R, _pool_to_U, _max_pool = compiled.pool_to_R, compiled.pool_to_U, compiled.max_pool
@@ -61,7 +62,7 @@ def _run_class_to_S(first: Any, last: Any, up: Any, log_prior: Any, exclusive: A
         _class_to_S(up[k], log_prior[k], exclusive)
 
 
-class CPUPools:
+class CPUPools(HostArrays):
     """The steps of an engine that do not touch weights."""
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
@@ -69,10 +70,12 @@ class CPUPools:
         planes = _planes(below, pools.from_pool, pools.to_U)
         _run_or_to_U(len(planes[0]), *planes, pools.window)
 
-    def pool_to_R(self, pools: PoolMessages, damping: float) -> None:
-        """Messages from POOL to R."""
+    def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
+        """Messages from POOL to R; the largest change of one."""
+        before = pools.to_R.copy()
         to_U, to_R = _planes(pools.to_U, pools.to_R)
         _run_pool_to_R(len(to_U), to_U, pools.log_prior, to_R, np.float32(damping))
+        return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
         """Messages from POOL to U, given the messages that R sends down."""
@@ -86,11 +89,10 @@ class CPUPools:
         _run_or_to_S(len(planes[0]), *planes, pools.window)
         return down
 
-    def class_to_S(self, layer: ClassLayer, up: FloatArray, allowed: BoolArray) -> FloatArray:
+    def class_to_S(self, log_prior: FloatArray, up: FloatArray, exclusive: bool) -> FloatArray:
         """Messages from the class layer to the templates, given those that come up."""
         down = up.reshape(len(up), -1).copy()
-        log_prior = class_log_prior(layer, up.shape, allowed)
-        _run_class_to_S(len(down), down, log_prior, layer.p_on is None)
+        _run_class_to_S(len(down), down, log_prior, exclusive)
         return down.reshape(up.shape)
 
 

@@ -18,74 +18,101 @@ from hcnet.factors import HUGE, ONE, larger, or_down, or_messages, pool_down, po
 
 def or_to_U(below: Any, from_pool: Any, to_U: Any, window: Any, t: Any) -> None:
     """Step 1: messages from the ORs over the plane below to U; `below` are its messages up."""
-    height, width, top, left = window
-    rows, columns = to_U.shape[0], to_U.shape[1]
     for y in range(below.shape[0]):
         for x in range(below.shape[1]):
-            n = 0
-            for i in range(height):
-                for j in range(width):
-                    r, c = y - i + top, x - j + left
-                    if 0 <= r < rows and 0 <= c < columns:
-                        t[n] = from_pool[r, c, i * width + j]
-                        n += 1
-            or_messages(below[y, x], t, n)
-            n = 0
-            for i in range(height):
-                for j in range(width):
-                    r, c = y - i + top, x - j + left
-                    if 0 <= r < rows and 0 <= c < columns:
-                        to_U[r, c, i * width + j] = t[n]
-                        n += 1
+            or_to_U_at(y, x, below, from_pool, to_U, window, t)
+
+
+def or_to_U_at(y: Any, x: Any, below: Any, from_pool: Any, to_U: Any, window: Any, t: Any) -> None:
+    """Step 1 for one element below."""
+    height, width, top, left = window
+    rows, columns = to_U.shape[0], to_U.shape[1]
+    n = 0
+    for i in range(height):
+        for j in range(width):
+            r, c = y - i + top, x - j + left
+            if 0 <= r < rows and 0 <= c < columns:
+                t[n] = from_pool[r, c, i * width + j]
+                n += 1
+    or_messages(below[y, x], t, n)
+    n = 0
+    for i in range(height):
+        for j in range(width):
+            r, c = y - i + top, x - j + left
+            if 0 <= r < rows and 0 <= c < columns:
+                to_U[r, c, i * width + j] = t[n]
+                n += 1
 
 
 def pool_to_R(to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
     """Step 2: messages from the pools to R, damped."""
     for r in range(to_U.shape[0]):
         for c in range(to_U.shape[1]):
-            new = pool_up(to_U[r, c], log_prior[r, c], to_U.shape[2])
-            to_R[r, c] = (ONE - damping) * to_R[r, c] + damping * new
+            pool_to_R_at(r, c, to_U, log_prior, to_R, damping)
+
+
+def pool_to_R_at(r: Any, c: Any, to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
+    """Step 2 for one pool."""
+    new = pool_up(to_U[r, c], log_prior[r, c], to_U.shape[2])
+    to_R[r, c] = (ONE - damping) * to_R[r, c] + damping * new
 
 
 def max_pool(below: Any, log_prior: Any, to_R: Any, window: Any, t: Any) -> None:
     """Steps 1 and 2 at once, in the first pass: all of U is expected off, so that ORs are wires."""
-    height, width, top, left = window
     for r in range(to_R.shape[0]):
         for c in range(to_R.shape[1]):
-            for i in range(height):
-                for j in range(width):
-                    y, x = r + i - top, c + j - left
-                    inside = 0 <= y < below.shape[0] and 0 <= x < below.shape[1]
-                    t[i * width + j] = below[y, x] if inside else -HUGE
-            to_R[r, c] = pool_up(t, log_prior[r, c], height * width)
+            max_pool_at(r, c, below, log_prior, to_R, window, t)
+
+
+def max_pool_at(r: Any, c: Any, below: Any, log_prior: Any, to_R: Any, window: Any, t: Any) -> None:
+    """The same for one pool."""
+    height, width, top, left = window
+    for i in range(height):
+        for j in range(width):
+            y, x = r + i - top, c + j - left
+            inside = 0 <= y < below.shape[0] and 0 <= x < below.shape[1]
+            t[i * width + j] = below[y, x] if inside else -HUGE
+    to_R[r, c] = pool_up(t, log_prior[r, c], height * width)
 
 
 def pool_to_U(to_U: Any, above: Any, log_prior: Any, from_pool: Any, t: Any) -> None:
     """Step 5: messages from the pools to U; `above` are the messages that R sends down."""
-    members = to_U.shape[2]
     for r in range(to_U.shape[0]):
         for c in range(to_U.shape[1]):
-            for m in range(members):
-                t[m] = to_U[r, c, m]
-            pool_down(above[r, c], t, log_prior[r, c], members)
-            for m in range(members):
-                from_pool[r, c, m] = larger(t[m], -HUGE)
+            pool_to_U_at(r, c, to_U, above, log_prior, from_pool, t)
+
+
+def pool_to_U_at(
+    r: Any, c: Any, to_U: Any, above: Any, log_prior: Any, from_pool: Any, t: Any
+) -> None:
+    """Step 5 for one pool."""
+    members = to_U.shape[2]
+    for m in range(members):
+        t[m] = to_U[r, c, m]
+    pool_down(above[r, c], t, log_prior[r, c], members)
+    for m in range(members):
+        from_pool[r, c, m] = larger(t[m], -HUGE)
 
 
 def or_to_S(from_pool: Any, down: Any, window: Any, t: Any) -> None:
     """Step 6: messages from the ORs to the plane of S below, into `down`."""
-    height, width, top, left = window
-    rows, columns = from_pool.shape[0], from_pool.shape[1]
     for y in range(down.shape[0]):
         for x in range(down.shape[1]):
-            n = 0
-            for i in range(height):
-                for j in range(width):
-                    r, c = y - i + top, x - j + left
-                    if 0 <= r < rows and 0 <= c < columns:
-                        t[n] = from_pool[r, c, i * width + j]
-                        n += 1
-            down[y, x] = smaller(larger(or_down(t, n), -HUGE), HUGE)
+            or_to_S_at(y, x, from_pool, down, window, t)
+
+
+def or_to_S_at(y: Any, x: Any, from_pool: Any, down: Any, window: Any, t: Any) -> None:
+    """Step 6 for one element below."""
+    height, width, top, left = window
+    rows, columns = from_pool.shape[0], from_pool.shape[1]
+    n = 0
+    for i in range(height):
+        for j in range(width):
+            r, c = y - i + top, x - j + left
+            if 0 <= r < rows and 0 <= c < columns:
+                t[n] = from_pool[r, c, i * width + j]
+                n += 1
+    down[y, x] = smaller(larger(or_down(t, n), -HUGE), HUGE)
 
 
 def class_to_S(up: Any, log_prior: Any, exclusive: Any) -> None:

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from hcnet import factors
 from hcnet.engine import planes
+from hcnet.engine.host import HostArrays
 from hcnet.engine.schedules import Batch
-from hcnet.images import BoolArray, FloatArray
-from hcnet.layers import ClassLayer
+from hcnet.images import FloatArray
 from hcnet.messages import Messages
-from hcnet.pool_messages import PoolMessages, class_log_prior
+from hcnet.pool_messages import PoolMessages
 
 Array = NDArray[np.floating]
 
 
-class ReferenceEngine:
+class ReferenceEngine(HostArrays):
     """Plain Python; for tests and for reading."""
 
     def update(self, messages: Messages, batch: Batch, damping: float) -> None:
@@ -70,10 +70,12 @@ class ReferenceEngine:
                 below[at], pools.from_pool[at], pools.to_U[at], pools.window, _scratch(pools)
             )
 
-    def pool_to_R(self, pools: PoolMessages, damping: float) -> None:
-        """Messages from POOL to R."""
+    def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
+        """Messages from POOL to R; the largest change of one."""
+        before = pools.to_R.copy()
         for at in np.ndindex(pools.to_R.shape[:2]):
             planes.pool_to_R(pools.to_U[at], pools.log_prior, pools.to_R[at], damping)
+        return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
         """Messages from POOL to U, given the messages that R sends down."""
@@ -90,12 +92,11 @@ class ReferenceEngine:
             planes.or_to_S(pools.from_pool[at], down[at], pools.window, _scratch(pools))
         return down
 
-    def class_to_S(self, layer: ClassLayer, up: FloatArray, allowed: BoolArray) -> FloatArray:
+    def class_to_S(self, log_prior: FloatArray, up: FloatArray, exclusive: bool) -> FloatArray:
         """Messages from the class layer to the templates, given those that come up."""
         down = up.reshape(len(up), -1).astype(np.float32)
-        priors = class_log_prior(layer, up.shape, allowed)
         for k in range(len(up)):
-            planes.class_to_S(down[k], priors[k], layer.p_on is None)
+            planes.class_to_S(down[k], log_prior[k], exclusive)
         return down.reshape(up.shape)
 
     @staticmethod

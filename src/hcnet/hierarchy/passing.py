@@ -11,14 +11,14 @@ from hcnet.archive.contents import Contents
 from hcnet.archive.fields import number
 from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
-from hcnet.engine.base import FeaturePassing
+from hcnet.engine.base import FeaturePassing, restore_arrays
 from hcnet.engine.choice import keeps_active_set, start_passing, updates_by
 from hcnet.engine.choice import passing_memory as layer_memory
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.network import Network
 from hcnet.images import BoolArray, FloatArray
-from hcnet.pool_messages import pool_memory, start_pools
+from hcnet.pool_messages import class_log_prior, pool_memory, start_pools
 
 
 class NetworkPassing:
@@ -42,10 +42,12 @@ class NetworkPassing:
         self.network = network
         self._engine = updates_by(engine)
         self._rng = rng
-        self._evidence = evidence
-        self._allowed = allowed
+        hold = self._engine.hold
+        self._evidence, self._strongest = hold(evidence), float(np.abs(evidence).max(initial=0.0))
         n = len(evidence)
-        self._pools = [start_pools(level.pool, n, level.log_prior) for level in network.levels]
+        self._pools = [
+            start_pools(level.pool, n, level.log_prior, hold) for level in network.levels
+        ]
         self._trees: list[FeaturePassing] = []
         self._up = []  # messages up to every S
         for level, prior in zip(network.levels, weight_priors, strict=True):
@@ -56,9 +58,11 @@ class NetworkPassing:
             self._trees.append(
                 start_passing(engine, layer, everything, nothing, -HUGE, weights, rng, alike)
             )
-            self._up.append(np.zeros((n, layer.n_features, *layer.placement_size), np.float32))
+            up = np.zeros((n, layer.n_features, *layer.placement_size), np.float32)
+            self._up.append(hold(up))
+        self._class_prior = hold(class_log_prior(network.classes, up.shape, allowed))
         self.change = np.inf  # of the messages from the pools to R, in the last pass
-        self.image_down = np.full_like(evidence, -HUGE)
+        self._image_down = hold(np.full_like(evidence, -HUGE))
 
     def contents(self, finished: bool = False) -> Contents:
         """All messages, for a file; once they are of no interest, the random generator alone."""
@@ -66,7 +70,8 @@ class NetworkPassing:
         header = {"generator": generator_state(self._rng), "change": change}
         if finished:
             return Contents(header)
-        contents = Contents(header, self._state())
+        state = {name: self._engine.fetch(x) for name, x in self._state().items()}
+        contents = Contents(header, state)
         for k, trees in enumerate(self._trees):
             contents = contents.with_part(f"level-{k}", trees.contents())
         return contents
@@ -78,12 +83,12 @@ class NetworkPassing:
         self.change = math.inf if change is None else number("change", change)
         if finished:
             return
-        file.fill(self._state())
+        restore_arrays(self._engine, self._state(), file)
         for k, trees in enumerate(self._trees):
             trees.restore(file.part(f"level-{k}"))
 
     def _state(self) -> dict[str, FloatArray]:
-        state = {"image-down": self.image_down}
+        state = {"image-down": self._image_down}
         for k, (pools, up) in enumerate(zip(self._pools, self._up, strict=True)):
             state |= {f"to-U-{k}": pools.to_U, f"from-pool-{k}": pools.from_pool}
             state |= {f"to-R-{k}": pools.to_R, f"up-{k}": up}
@@ -95,13 +100,12 @@ class NetworkPassing:
         below = self._evidence
         for k, (pools, trees) in enumerate(zip(self._pools, self._trees, strict=True)):
             self._engine.or_to_U(pools, below)
-            before = pools.to_R.copy()
-            self._engine.pool_to_R(pools, damping[k])
-            self.change = max(self.change, float(np.abs(pools.to_R - before).max()))
+            self.change = max(self.change, self._engine.pool_to_R(pools, damping[k]))
             trees.hear(pools.to_R)
             trees.sweep(schedule, self._rng)
             self._up[k] = below = trees.up()
-        down = self._engine.class_to_S(self.network.classes, self._up[-1], self._allowed)
+        exclusive = self.network.classes.p_on is None
+        down = self._engine.class_to_S(self._class_prior, self._up[-1], exclusive)
         self._trees[-1].expect(down)
 
     def backward(self, explain_away: int = 1) -> None:
@@ -125,7 +129,7 @@ class NetworkPassing:
             if k:
                 self._trees[k - 1].expect(heard)
             else:
-                self.image_down = heard
+                self._image_down = heard
 
     def _least(self, k: int) -> float:
         """Messages down to R of a level that are lower than this change nothing below it.
@@ -133,9 +137,10 @@ class NetworkPassing:
         They cannot make an S below probable, or let it take part in anything, whatever it has
         heard from further below.
         """
-        if k:
-            return -float(np.abs(self._up[k - 1]).max() + np.abs(self._pools[k - 1].to_R).max())
-        return -float(np.abs(self._evidence).max())
+        if not k:
+            return -self._strongest
+        heard = self._up[k - 1], self._pools[k - 1].to_R
+        return -sum(self._engine.largest(messages) for messages in heard)
 
     @property
     def levels(self) -> list[FeaturePassing]:
@@ -149,7 +154,12 @@ class NetworkPassing:
     @property
     def up(self) -> list[FloatArray]:
         """Messages up to S¹ … Sᴸ."""
-        return self._up
+        return [self._engine.fetch(up) for up in self._up]
+
+    @property
+    def image_down(self) -> FloatArray:
+        """Messages down to S⁰."""
+        return self._engine.fetch(self._image_down)
 
     def placement_beliefs(self) -> list[FloatArray]:
         """Max-marginal differences of S¹ … Sᴸ."""
@@ -157,7 +167,7 @@ class NetworkPassing:
 
     def pixel_beliefs(self) -> FloatArray:
         """Max-marginal differences of S⁰, the pixels before the noise."""
-        return np.asarray(self.image_down + self._evidence)
+        return np.asarray(self.image_down + self._engine.fetch(self._evidence))
 
 
 def passing_memory(engine: str, network: Network, n_images: int, lanes: int = 1) -> int:

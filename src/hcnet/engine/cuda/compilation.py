@@ -1,0 +1,57 @@
+"""How Numba compiles for a GPU: the decorators, and the factor functions compiled with them.
+
+Without a GPU the same code runs in Numba's CUDA simulator (``NUMBA_ENABLE_CUDASIM=1``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import cuda, types
+from numba.cuda.core import config
+
+from hcnet.engine.compilation import compile_factors
+from hcnet.factors import HUGE
+
+SIMULATED = bool(config.ENABLE_CUDASIM)
+# Threads of a block that has nothing to do together; the simulator starts a real one for each.
+THREADS = 8 if SIMULATED else 256
+# Blocks that keep all of a GPU busy; work beyond that is shared out among them.
+MOST_BLOCKS = 4 if SIMULATED else 4096
+
+# Blocks are few where there are few images, and Numba would say so every time.
+config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+
+Number = types.float32
+_OPTIONS: dict[str, Any] = {} if SIMULATED else {"forceinline": True}
+
+kernel: Any = cuda.jit  # started from Python
+inlined: Any = cuda.jit(device=True, **_OPTIONS)  # called by kernels
+
+
+def _instructions() -> dict[str, Any]:
+    """One instruction for the larger and the smaller of two numbers; the simulator has none."""
+    if SIMULATED:
+        return {}
+    from numba.cuda import libdevice
+
+    @inlined
+    def larger(a: Any, b: Any) -> Any:
+        return libdevice.fmaxf(a, b)
+
+    @inlined
+    def smaller(a: Any, b: Any) -> Any:
+        return libdevice.fminf(a, b)
+
+    return {"larger": larger, "smaller": smaller}
+
+
+compiled = compile_factors(
+    inlined, np.float32, minus_infinity=-HUGE, primitives=_instructions()
+)
+
+
+def blocks_for(n: int, threads: int = THREADS) -> int:
+    """Blocks for a loop over n numbers, of which each thread takes every so many."""
+    return max(min(-(-n // threads), MOST_BLOCKS), 1)

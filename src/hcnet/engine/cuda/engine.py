@@ -1,0 +1,204 @@
+"""The CUDA engine: what the other engines do, with all arrays in the memory of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from hcnet.engine.cuda import arrays, trees
+from hcnet.engine.cuda.arrays import DeviceArray, flat, hold
+from hcnet.engine.cuda.compilation import THREADS, blocks_for
+from hcnet.engine.cuda.orders import Lanes
+from hcnet.engine.cuda.pools import CUDAPools
+from hcnet.engine.schedules import Batch
+from hcnet.messages import MOST_AT_ONCE, Messages
+
+# What becomes of changes of the field and of the kernel.
+Changes = tuple[trees.Change, trees.Change]
+# Field and kernel, each followed by where those of a lane begin.
+Beliefs = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray]
+
+
+def on_device(messages: Messages) -> Messages:
+    """The same messages on the GPU."""
+    names = ("trees", "evidence", "field_prior", "kernel_prior", "field", "kernel")
+    edges = ("to_field", "to_kernel")
+    held = {name: hold(getattr(messages, name)) for name in names + edges}
+    return replace(messages, **held)
+
+
+class CUDAEngine(CUDAPools):
+    """One GPU.
+
+    Lanes that share weights have copies of them, and what each has changed is added up in their
+    order; or, unless it is to be `deterministic`, they add to the same weights at the same time.
+    """
+
+    def __init__(self, deterministic: bool = True) -> None:
+        self.deterministic = deterministic
+        self._room: DeviceArray = None
+        self._offsets: dict[tuple[int, int, int], DeviceArray] = {}
+
+    def update(self, messages: Messages, batch: Batch, damping: float) -> None:
+        """Update the messages of the trees of a batch and the beliefs that they enter."""
+        if len(batch.order) == 0 or messages.layout.leaves == 0:
+            return
+        if batch.simultaneous:
+            self.simultaneous(messages, hold(batch.order), damping)
+            return
+        self.lanes(messages, Lanes.of(batch.order, batch.lanes), damping)
+
+    def lanes(self, m: Messages, lanes: Lanes, damping: float) -> None:
+        """Lanes at the same time; each works through its trees one after the other."""
+        shared: trees.Change = "shared" if lanes.sharing > 1 and not self.deterministic else "own"
+        weights_in_kernel = m.layout.kernel_is_weights
+        changes: Changes = ("own", shared) if weights_in_kernel else (shared, "own")
+        with self._copies(m, lanes, self.deterministic) as beliefs:
+            self._run(m, lanes, changes, beliefs, None, damping)
+
+    def simultaneous(
+        self, m: Messages, order: DeviceArray, damping: float, disjoint: bool = False
+    ) -> None:
+        """All trees at once, from the same beliefs; `disjoint` ones share no placements."""
+        if disjoint and m.layout.kernel_is_weights:
+            self._chunk(m, order, ("own", "held"), flat(m.field), flat(m.kernel), damping)
+            return
+        seen_field, seen_kernel = flat(m.field), flat(m.kernel)
+        if order.size > MOST_AT_ONCE:  # later chunks must not see what earlier ones changed
+            seen_field, seen_kernel = arrays.copied(seen_field), arrays.copied(seen_kernel)
+        for first in range(0, order.size, MOST_AT_ONCE):
+            chunk = order[first : first + MOST_AT_ONCE]
+            self._chunk(m, chunk, ("held", "held"), seen_field, seen_kernel, damping)
+
+    def collect(self, messages: Messages, lanes: Lanes | None = None) -> None:
+        """Put the sums of all messages, without the priors, in place of the beliefs."""
+        m = messages
+        if lanes is None:
+            lanes = Lanes.of(np.arange(m.n_trees), np.array([0, m.n_trees]))
+        arrays.fill(m.field, 0.0)
+        arrays.fill(m.kernel, 0.0)
+        if m.n_trees == 0 or m.layout.leaves == 0:
+            return
+        threads, _ = trees.threads_for(m.layout.leaves)
+        with self._copies(m, lanes) as beliefs:
+            trees.add_messages[lanes.begin.size, threads](
+                lanes.order, lanes.begin, lanes.end, m.trees, _shape(m), *beliefs, *_edges(m)
+            )
+
+    def trees_to_R(self, messages: Messages) -> DeviceArray:
+        """Messages from the trees to R, one per tree."""
+        m = messages
+        out = arrays.empty((m.n_trees,))
+        threads, _ = trees.threads_for(m.layout.leaves)
+        if m.n_trees:
+            trees.trees_to_R[blocks_for(m.n_trees, 1), threads](
+                m.trees, _shape(m), flat(m.field), flat(m.kernel), *_edges(m), out
+            )
+        return out
+
+    @contextmanager
+    def _copies(self, m: Messages, lanes: Lanes, wanted: bool = True) -> Iterator[Beliefs]:
+        """Beliefs for lanes to work on: those that lanes share are copied, and merged afterwards.
+
+        Field and kernel, each with the offset at which those of a lane begin.
+        """
+        field, kernel = flat(m.field), flat(m.kernel)
+        nowhere = self._numbers(lanes.begin.size, 0, 1)
+        if lanes.sharing == 1 or not wanted:
+            yield field, nowhere, kernel, nowhere
+            return
+        whole = kernel if m.layout.kernel_is_weights else field
+        size = whole.size // m.layout.n_starts
+        copies = self._space(lanes.begin.size * size)
+        trees.spread[blocks_for(copies.size), THREADS](whole, lanes.sharing, size, copies)
+        own = self._numbers(lanes.begin.size, size, lanes.sharing)
+        if m.layout.kernel_is_weights:
+            yield field, nowhere, copies, own
+        else:
+            yield copies, own, kernel, nowhere
+        trees.merge[blocks_for(whole.size), THREADS](copies, lanes.sharing, size, whole)
+
+    def _chunk(
+        self,
+        m: Messages,
+        order: DeviceArray,
+        changes: Changes,
+        seen_field: DeviceArray,
+        seen_kernel: DeviceArray,
+        damping: float,
+    ) -> None:
+        n, count = m.layout.leaves, order.size
+        held = self._space(2 * count * n).reshape(2, count * n)
+        numbers, nowhere = self._numbers(count + 1, 1, count + 1), self._numbers(count, 0, 1)
+        lanes = Lanes(order, numbers[:-1], numbers[1:], 1)
+        beliefs = (seen_field, nowhere, seen_kernel, nowhere)
+        self._run(m, lanes, changes, beliefs, (held[0], held[1]), damping)
+        kernel = flat(m.kernel)
+        if changes[0] == "own":
+            trees.add_held_row[blocks_for(n), THREADS](order, m.trees, held[1], n, kernel)
+        else:
+            trees.add_held_kernel[blocks_for(kernel.size), THREADS](
+                order, m.trees, held[1], n, kernel
+            )
+            field = flat(m.field)
+            trees.add_held_field[blocks_for(field.size), THREADS](
+                order, m.trees, held[0], _shape(m), field
+            )
+
+    def _run(
+        self,
+        m: Messages,
+        lanes: Lanes,
+        changes: Changes,
+        beliefs: Beliefs,
+        held: tuple[DeviceArray, DeviceArray] | None,
+        damping: float,
+    ) -> None:
+        threads, leaves = trees.threads_for(m.layout.leaves)
+        even = threads * leaves == m.layout.leaves
+        unused = flat(m.field)
+        trees.lane_kernel(leaves, even, *changes)[lanes.begin.size, threads](
+            lanes.order,
+            lanes.begin,
+            lanes.end,
+            m.trees,
+            m.evidence,
+            _shape(m),
+            *beliefs,
+            *_edges(m),
+            *(held or (unused, unused)),
+            np.float32(damping),
+        )
+
+    def _numbers(self, count: int, step: int, group: int) -> DeviceArray:
+        """Where the copies of lanes begin, less where those of their start do: k · step …
+
+        A group of lanes shares the weights of one start.
+        """
+        key = count, step, group
+        if key not in self._offsets:
+            lane = np.arange(count)
+            self._offsets[key] = hold((lane - lane // group) * step)
+        return self._offsets[key]
+
+    def _space(self, size: int) -> DeviceArray:
+        """Room for so many numbers, kept for the next time."""
+        if self._room is None or self._room.size < size:
+            self._room = None  # not both at a time
+            self._room = arrays.empty((size,))
+        return self._room[:size]
+
+
+def _shape(m: Messages) -> tuple[int, int, int, int, int]:
+    _, height, width = m.layout.field_shape
+    F = m.layout.layer.n_features
+    kernel_height, kernel_width = m.layout.kernel_size
+    return height, width // F, F, kernel_height, kernel_width * F
+
+
+def _edges(m: Messages) -> tuple[Any, Any]:
+    return flat(m.to_field), flat(m.to_kernel)

@@ -1,0 +1,229 @@
+"""A feature layer on a GPU, all of whose messages are stored there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import flag, number, whole
+from hcnet.archive.reading import Section
+from hcnet.engine.base import restore_arrays
+from hcnet.engine.cuda import arrays
+from hcnet.engine.cuda.arrays import DeviceArray, fetch, hold
+from hcnet.engine.cuda.engine import CUDAEngine
+from hcnet.engine.cuda.orders import Order, blocks_of, order_of
+from hcnet.engine.dense import LARGEST_EXACT, REBUILD_EVERY
+from hcnet.engine.schedules import Schedule
+from hcnet.factors import HUGE
+from hcnet.images import FloatArray
+from hcnet.layers import FeatureLayer
+from hcnet.messages import Layout, Messages, start_messages
+
+
+class CUDAPassing:
+    """Messages of one feature layer (`engine.base.FeaturePassing`), for one start or many."""
+
+    def __init__(
+        self,
+        engine: CUDAEngine,
+        layer: FeatureLayer,
+        elements: NDArray[np.int32],
+        evidence: FloatArray,
+        placement_prior: FloatArray | float,
+        weight_prior: FloatArray,
+        n_starts: int = 1,
+    ) -> None:
+        """All messages are 0; the arguments are those of `messages.start_messages`."""
+        elements = elements[np.argsort(elements[:, 0], kind="stable")]
+        host = start_messages(
+            layer, elements, evidence, placement_prior, weight_prior, False, n_starts
+        )
+        self._engine = engine
+        self._shape = (n_starts * len(evidence), *evidence.shape[1:])
+        self._n_images, self._n_starts = len(evidence), n_starts
+        self._host = host  # what does not change: layout, images and trees
+        self._messages = _on_device(host)
+        self._elements = hold(np.ravel_multi_index(tuple(elements.T), self._shape))
+        self._placed = hold(where_placements_are(host))
+        self._largest_weight = float(np.abs(weight_prior).max(initial=0.0))
+        self._largest_placement = float(np.abs(placement_prior).max())
+        self._orders: dict[Schedule, Order] = {}
+        self._blocks: dict[Schedule, list[DeviceArray]] = {}
+        self._sweeps = 0
+        self._fresh = True  # the beliefs have been added up since the last sweep
+        self._sums = tuple(arrays.filled(x.shape, 0.0) for x in self._beliefs())
+
+    def contents(self) -> Contents:
+        """All messages and beliefs."""
+        header = {"sweeps": self._sweeps, "fresh": self._fresh, "prior": self._largest_placement}
+        return Contents(header, {name: fetch(x) for name, x in self._state().items()})
+
+    def restore(self, file: Section) -> None:
+        """Become what `contents` were of."""
+        self._sweeps = whole("sweeps", file.header["sweeps"])
+        self._fresh = flag("fresh", file.header["fresh"])
+        self._largest_placement = number("prior", file.header["prior"])
+        restore_arrays(self._engine, self._state(), file)
+
+    def _state(self) -> dict[str, DeviceArray]:
+        m = self._messages
+        return {
+            "evidence": m.evidence,
+            "field-prior": m.field_prior,
+            "kernel-prior": m.kernel_prior,
+            "field": m.field,
+            "kernel": m.kernel,
+            "to-field": m.to_field,
+            "to-kernel": m.to_kernel,
+            "field-sums": self._sums[0],
+            "kernel-sums": self._sums[1],
+        }
+
+    def _beliefs(self) -> tuple[DeviceArray, DeviceArray]:
+        return self._messages.field, self._messages.kernel
+
+    def hear(self, evidence: DeviceArray) -> None:
+        """New evidence for R."""
+        arrays.take(evidence, self._elements, self._messages.evidence)
+
+    def expect(self, placement_prior: DeviceArray) -> None:
+        """Another prior of S."""
+        m = self._messages
+        prior = m.field_prior if m.layout.kernel_is_weights else m.kernel_prior
+        arrays.put(placement_prior, self._placed, prior)
+        self._largest_placement = arrays.largest(placement_prior)
+        for sums, belief in zip(self._sums, self._beliefs(), strict=True):
+            arrays.copy(sums, belief)
+        self._add_priors()
+
+    def sweep(self, schedule: Schedule, rng: np.random.Generator, damping: float = 1.0) -> float:
+        """Update every tree once; the largest change of a belief."""
+        m = self._messages
+        if self._sweeps and self._sweeps % REBUILD_EVERY == 0 and not self._fresh:
+            self._collect()
+            self._add_priors()
+        before = [arrays.copied(belief) for belief in self._beliefs()]
+        if schedule.name in ("blocks", "flooding"):
+            self._sweep_blocks(schedule, rng, damping)
+        else:
+            for lanes in self._order(schedule).rounds_of(rng if schedule.shuffle else None):
+                self._engine.lanes(m, lanes, damping)
+        self._sweeps += 1
+        self._fresh = False
+        return max(arrays.largest(*pair) for pair in zip(self._beliefs(), before, strict=True))
+
+    def up(self) -> DeviceArray:
+        """Sums of the messages to S: (images, features, height, width).
+
+        Beliefs minus priors, unless a prior is so large that it has swallowed messages; and added
+        up anew every so often, against the drift of float32.
+        """
+        m = self._messages
+        small = max(self._largest_weight, self._largest_placement) < LARGEST_EXACT
+        if small and self._sweeps % REBUILD_EVERY:
+            self._add_priors(-1.0)
+        else:
+            self._collect()
+            self._fresh = True
+        layer = m.layout.layer
+        sums = arrays.empty((self._shape[0], layer.n_features, *layer.placement_size))
+        arrays.take(self._of_placements(), self._placed, sums)
+        for kept, belief in zip(self._sums, self._beliefs(), strict=True):
+            arrays.copy(belief, kept)
+        self._add_priors()
+        return sums
+
+    def down(self, least: float = -HUGE) -> DeviceArray:
+        """Messages to R: (images, channels, height, width); every element must have a tree."""
+        out = arrays.empty(self._shape)
+        arrays.put(self._engine.trees_to_R(self._messages), self._elements, out)
+        return out
+
+    def placement_beliefs(self) -> FloatArray:
+        """Max-marginal differences of S: (images, features, height, width)."""
+        return self._on_host().placement_beliefs()
+
+    def weight_beliefs(self) -> FloatArray:
+        """Max-marginal differences of W: (channels, features, height, width)."""
+        return self._on_host().weight_beliefs()
+
+    def placements(self) -> NDArray[np.int64]:
+        """(placements, 4): image, feature, row and column of the S that are on."""
+        return np.argwhere(self.placement_beliefs() > 0).astype(np.int64)
+
+    def _on_host(self) -> Messages:
+        return replace(
+            self._host, field=fetch(self._messages.field), kernel=fetch(self._messages.kernel)
+        )
+
+    def _of_placements(self) -> DeviceArray:
+        m = self._messages
+        return m.field if m.layout.kernel_is_weights else m.kernel
+
+    def _add_priors(self, sign: float = 1.0) -> None:
+        m = self._messages
+        arrays.add(m.field_prior, m.field, sign)
+        arrays.add(m.kernel_prior, m.kernel, sign)
+
+    def _collect(self) -> None:
+        lanes = self._order(Schedule("per-image")).whole()
+        self._engine.collect(self._messages, lanes)
+
+    def _order(self, schedule: Schedule) -> Order:
+        if schedule not in self._orders:
+            size = self._n_images, self._n_starts
+            images = self._host.images
+            self._orders[schedule] = order_of(schedule, images, *size, self._engine.deterministic)
+        return self._orders[schedule]
+
+    def _sweep_blocks(self, schedule: Schedule, rng: np.random.Generator, damping: float) -> None:
+        """Trees of a block at the same time; on a GPU those of a block share no placements."""
+        if schedule not in self._blocks:
+            found = blocks_of(schedule, self._host, self._n_images, rng)
+            self._blocks[schedule] = [hold(block) for block in found]
+        blocks = self._blocks[schedule]
+        for k in rng.permutation(len(blocks)) if schedule.shuffle else range(len(blocks)):
+            disjoint = schedule.name == "blocks"
+            self._engine.simultaneous(self._messages, blocks[k], damping, disjoint)
+
+
+def device_memory(layout: Layout, n_trees: int, lanes: int) -> int:
+    """Bytes that a layer takes on the GPU; `lanes` of a start have copies of the weights.
+
+    Beside the messages and beliefs: sums, beliefs before a sweep, and where elements lie.
+    """
+    beliefs = 4 * (int(np.prod(layout.field_shape)) + int(np.prod(layout.kernel_shape)))
+    placements = layout.n_starts * layout.n_images * layout.layer.n_positions
+    copies = layout.memory(0, lanes) - layout.memory(0)
+    edges = 2 * 4 * n_trees * layout.leaves
+    places = 8 * layout.layer.n_features * placements + 36 * n_trees
+    return edges + 8 * beliefs + copies + places
+
+
+def where_placements_are(m: Messages) -> NDArray[np.int64]:
+    """Where the elements of S, in their order, lie in the field or kernel that holds them."""
+    layout = m.layout
+    shape = layout.field_shape if layout.kernel_is_weights else layout.kernel_shape
+    numbers: Any = np.arange(int(np.prod(shape))).reshape(shape)
+    found = layout.from_field(numbers) if layout.kernel_is_weights else layout.from_kernel(numbers)
+    return np.ascontiguousarray(found, dtype=np.int64)
+
+
+def _on_device(host: Messages) -> Messages:
+    field_prior, kernel_prior = hold(host.field_prior), hold(host.kernel_prior)
+    edges = host.n_trees, host.layout.leaves
+    return replace(
+        host,
+        trees=hold(host.trees),
+        evidence=hold(host.evidence),
+        field_prior=field_prior,
+        kernel_prior=kernel_prior,
+        field=arrays.copied(field_prior),
+        kernel=arrays.copied(kernel_prior),
+        to_field=arrays.filled(edges, 0.0),
+        to_kernel=arrays.filled(edges, 0.0),
+    )

@@ -1,0 +1,338 @@
+"""Messages of the AND-OR trees on a GPU: a block of threads for each lane.
+
+A block works through the trees of its lane one after the other, its threads share out the leaves
+of a tree.  Each message is read once and written once, 16 bytes an AND: the floor that this engine
+is measured against.  While one tree waits for the sums over its leaves the messages of the next are
+on their way.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Literal
+
+import numpy as np
+from numba import cuda
+
+from hcnet.engine.cuda.compilation import SIMULATED, Number, compiled, inlined, kernel
+from hcnet.factors import HUGE
+
+_and_down, _and_up = compiled.and_down, compiled.and_up
+_or_cap, _or_share, _or_message = compiled.or_cap, compiled.or_share, compiled.or_message
+_or_outcome, _larger, _smaller = compiled.or_outcome, compiled.larger, compiled.smaller
+_merged_second = compiled.merged_second
+
+# What becomes of a change of a belief: written, as nobody else has it; added while others add,
+# too, in the order of chance; or held back.
+Change = Literal["own", "shared", "held"]
+
+WARP = 32
+# Threads of a block, at most and at least; the simulator starts a real one for each.
+MOST_THREADS = 4 if SIMULATED else 512
+LEAST_THREADS = 4 if SIMULATED else WARP
+# Leaves that a thread holds at most where blocks can be large enough: with fewer, more threads wait
+# for each other.
+MOST_LEAVES = 4
+_PARTIAL = MOST_THREADS if SIMULATED else MOST_THREADS // WARP
+_ALL = 0xFFFFFFFF
+
+
+def threads_for(leaves: int) -> tuple[int, int]:
+    """Threads of a block, and leaves of each of them: as few as possible have nothing to do."""
+    whole = [
+        (threads, max(-(-leaves // threads), 1))
+        for threads in range(LEAST_THREADS, MOST_THREADS + 1, LEAST_THREADS)
+    ]
+    enough = [pair for pair in whole if pair[1] <= MOST_LEAVES] or whole[-1:]
+    return min(enough, key=lambda pair: (pair[0] * pair[1], pair[0]))
+
+
+if SIMULATED:
+
+    @inlined
+    def _block_sums(total: Any, first: Any, second: Any, sums: Any) -> Any:
+        """Over all threads of a block: the sum, and the two largest numbers."""
+        here = cuda.threadIdx.x
+        sums[here, 0], sums[here, 1], sums[here, 2] = total, first, second
+        cuda.syncthreads()
+        total, first, second = sums[0, 0], sums[0, 1], sums[0, 2]
+        for other in range(1, cuda.blockDim.x):
+            total += sums[other, 0]
+            second = _merged_second(first, second, sums[other, 1], sums[other, 2])
+            first = _larger(first, sums[other, 1])
+        return total, first, second
+
+else:
+
+    @inlined
+    def _block_sums(total: Any, first: Any, second: Any, sums: Any) -> Any:
+        """Over all threads of a block: the sum, and the two largest numbers."""
+        apart = WARP // 2
+        while apart:
+            other_first = cuda.shfl_xor_sync(_ALL, first, apart)
+            other_second = cuda.shfl_xor_sync(_ALL, second, apart)
+            total += cuda.shfl_xor_sync(_ALL, total, apart)
+            second = _merged_second(first, second, other_first, other_second)
+            first = _larger(first, other_first)
+            apart //= 2
+        here = cuda.threadIdx.x // WARP
+        if cuda.threadIdx.x % WARP == 0:
+            sums[here, 0], sums[here, 1], sums[here, 2] = total, first, second
+        cuda.syncthreads()
+        total, first, second = sums[0, 0], sums[0, 1], sums[0, 2]
+        for other in range(1, cuda.blockDim.x // WARP):
+            total += sums[other, 0]
+            second = _merged_second(first, second, sums[other, 1], sums[other, 2])
+            first = _larger(first, sums[other, 1])
+        return total, first, second
+
+
+# Positions in memory are unsigned: Numba would check signed ones for being negative each time.
+
+
+@inlined
+def _field_at(trees: Any, k: Any, shape: Any) -> Any:
+    """Offset of the first leaf of a tree in a flat field of (height, width, features)."""
+    row = np.uint64(trees[k, 0]) * np.uint64(shape[0]) + np.uint64(trees[k, 2])
+    return (row * np.uint64(shape[1]) + np.uint64(trees[k, 3])) * np.uint64(shape[2])
+
+
+@inlined
+def _kernel_at(trees: Any, k: Any, n: Any) -> Any:
+    """The same in the kernel, of which a tree has a whole row."""
+    return np.uint64(trees[k, 1]) * n
+
+
+# `shape`: height, width and features of the field, height and run length of the kernel.
+
+
+@functools.cache
+def lane_kernel(leaves: int, even: bool, field_change: Change, kernel_change: Change) -> Any:
+    """New messages of all trees of all lanes; `leaves` is how many a thread has of a tree.
+
+    It is `even` if all threads have as many.
+
+    Trees ``order[begin[lane] : end[lane]]`` make a lane.  Its beliefs begin at an offset of its
+    own, where it has copies.
+    """
+    field_own, field_shared = field_change == "own", field_change == "shared"
+    kernel_own, kernel_shared = kernel_change == "own", kernel_change == "shared"
+
+    @kernel
+    def run(
+        order: Any,
+        begin: Any,
+        end: Any,
+        trees: Any,
+        evidence: Any,
+        shape: Any,
+        field: Any,
+        field_from: Any,
+        weights: Any,
+        weights_from: Any,
+        to_field: Any,
+        to_kernel: Any,
+        held_field: Any,
+        held_kernel: Any,
+        damping: Any,
+    ) -> None:
+        sums = cuda.shared.array((_PARTIAL, 3), Number)
+        place = cuda.local.array(leaves, np.uint64)
+        old_field = cuda.local.array(leaves, Number)
+        old_kernel = cuda.local.array(leaves, Number)
+        next_field = cuda.local.array(leaves, Number)
+        next_kernel = cuda.local.array(leaves, Number)
+        seen_field = cuda.local.array(leaves, Number)
+        seen_kernel = cuda.local.array(leaves, Number)
+        lane = cuda.blockIdx.x
+        here, threads = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x)
+        width, row = np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
+        n = np.uint64(shape[3]) * width
+        begins, ends = np.int64(begin[lane]), np.int64(end[lane])
+        field_start, kernel_start = np.uint64(field_from[lane]), np.uint64(weights_from[lane])
+        held_at = np.uint64(lane) * n
+        keep = np.float32(1) - damping
+        if begins >= ends:
+            return
+        # Three trees are under way: of one the answers are worked out, the messages of the next are
+        # on their way from memory, and so is the number of the one after it.
+        k = following = np.uint64(order[begins])
+        next_number = np.uint64(order[min(begins + 1, ends - 1)])
+        next_b = evidence[k]
+        next_at, next_kernel_at = _field_at(trees, k, shape), _kernel_at(trees, k, n)
+        for i in range(leaves):
+            j = here + np.uint64(i) * threads
+            place[i] = field_start + j // width * row + j % width
+            if even or j < n:
+                next_field[i], next_kernel[i] = to_field[k * n + j], to_kernel[k * n + j]
+        for q in range(begins, ends):
+            k, b, at, kernel_at = following, next_b, next_at, kernel_start + next_kernel_at
+            for i in range(leaves):
+                j = here + np.uint64(i) * threads
+                old_field[i], old_kernel[i] = next_field[i], next_kernel[i]
+                if even or j < n:
+                    seen_field[i] = field[at + place[i]]
+                    seen_kernel[i] = weights[kernel_at + j]
+            following = next_number
+            next_number = np.uint64(order[min(q + 2, ends - 1)])
+            next_b = evidence[following]
+            next_at, next_kernel_at = (
+                _field_at(trees, following, shape),
+                _kernel_at(trees, following, n),
+            )
+            for i in range(leaves):
+                j = here + np.uint64(i) * threads
+                if even or j < n:
+                    next_field[i] = to_field[following * n + j]
+                    next_kernel[i] = to_kernel[following * n + j]
+            cap = _or_cap(b)
+            total = np.float32(0)
+            first, second = np.float32(-HUGE), np.float32(-HUGE)
+            for i in range(leaves):
+                if even or here + np.uint64(i) * threads < n:
+                    x = _and_down(seen_field[i] - old_field[i], seen_kernel[i] - old_kernel[i])
+                    total += _or_share(x, cap)
+                    second = _larger(second, _smaller(first, x))
+                    first = _larger(first, x)
+            total, first, second = _block_sums(total, first, second, sums)
+            for i in range(leaves):
+                j = here + np.uint64(i) * threads
+                if even or j < n:
+                    s, w = seen_field[i] - old_field[i], seen_kernel[i] - old_kernel[i]
+                    up = _or_message(b, _and_down(s, w), total, cap, first, second)
+                    new_field = keep * old_field[i] + damping * _and_up(w, up)
+                    new_kernel = keep * old_kernel[i] + damping * _and_up(s, up)
+                    to_field[k * n + j], to_kernel[k * n + j] = new_field, new_kernel
+                    change = new_field - old_field[i]
+                    if field_own:
+                        field[at + place[i]] = seen_field[i] + change
+                    elif field_shared:
+                        if change != np.float32(0):
+                            cuda.atomic.add(field, at + place[i], change)
+                    else:
+                        held_field[held_at + j] = change
+                    change = new_kernel - old_kernel[i]
+                    if kernel_own:
+                        weights[kernel_at + j] = seen_kernel[i] + change
+                    elif kernel_shared:
+                        if change != np.float32(0):
+                            cuda.atomic.add(weights, kernel_at + j, change)
+                    else:
+                        held_kernel[held_at + j] = change
+            cuda.syncthreads()
+
+    return run
+
+
+@kernel
+def add_held_row(order: Any, trees: Any, held: Any, n: Any, weights: Any) -> None:
+    """Changes of the kernel that were held back, where all trees have the same row of it."""
+    at = _kernel_at(trees, order[0], np.uint64(n))
+    for leaf in range(cuda.grid(1), n, cuda.gridsize(1)):
+        total = np.float32(0)
+        for q in range(order.size):
+            total += held[q * n + leaf]
+        weights[at + np.uint64(leaf)] += total
+
+
+@kernel
+def add_held_kernel(order: Any, trees: Any, held: Any, n: Any, weights: Any) -> None:
+    """Changes of the kernel that were held back: each belief adds up in the order of the trees."""
+    for z in range(cuda.grid(1), weights.size, cuda.gridsize(1)):
+        row, leaf = z // n, z % n
+        total = weights[z]
+        for q in range(order.size):
+            if trees[order[q], 1] == row:
+                total += held[q * n + leaf]
+        weights[z] = total
+
+
+@kernel
+def add_held_field(order: Any, trees: Any, held: Any, shape: Any, field: Any) -> None:
+    """The same of the field."""
+    features, height, run = shape[2], shape[3], shape[4]
+    width = shape[1] * features
+    for z in range(cuda.grid(1), field.size, cuda.gridsize(1)):
+        x, line = z % width, z // width
+        y, row = line % shape[0], line // shape[0]
+        total = field[z]
+        for q in range(order.size):
+            k = order[q]
+            i, j = y - trees[k, 2], x - trees[k, 3] * features
+            if trees[k, 0] == row and 0 <= i < height and 0 <= j < run:
+                total += held[(q * height + i) * run + j]
+        field[z] = total
+
+
+@kernel
+def add_messages(
+    order: Any,
+    begin: Any,
+    end: Any,
+    trees: Any,
+    shape: Any,
+    field: Any,
+    field_from: Any,
+    weights: Any,
+    weights_from: Any,
+    to_field: Any,
+    to_kernel: Any,
+) -> None:
+    """Add all messages of a lane to its beliefs."""
+    lane = cuda.blockIdx.x
+    width, row = np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
+    n = np.uint64(shape[3]) * width
+    for q in range(begin[lane], end[lane]):
+        k = np.uint64(order[q])
+        at = np.uint64(field_from[lane]) + _field_at(trees, k, shape)
+        kernel_at = np.uint64(weights_from[lane]) + _kernel_at(trees, k, n)
+        for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
+            j = np.uint64(leaf)
+            field[at + j // width * row + j % width] += to_field[k * n + j]
+            weights[kernel_at + j] += to_kernel[k * n + j]
+        cuda.syncthreads()
+
+
+@kernel
+def trees_to_R(
+    trees: Any, shape: Any, field: Any, weights: Any, to_field: Any, to_kernel: Any, out: Any
+) -> None:
+    """Messages down from the trees (`tree_down`), a block for each."""
+    sums = cuda.shared.array((_PARTIAL, 3), Number)
+    width, row = np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
+    n = np.uint64(shape[3]) * width
+    for number in range(cuda.blockIdx.x, out.size, cuda.gridDim.x):
+        k = np.uint64(number)
+        at, kernel_at = _field_at(trees, k, shape), _kernel_at(trees, k, n)
+        total = np.float32(0)
+        first, second = np.float32(-HUGE), np.float32(-HUGE)
+        for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
+            j = np.uint64(leaf)
+            s = field[at + j // width * row + j % width] - to_field[k * n + j]
+            w = weights[kernel_at + j] - to_kernel[k * n + j]
+            x = _and_down(s, w)
+            total += _larger(x, np.float32(0))
+            first = _larger(first, x)
+        total, first, second = _block_sums(total, first, second, sums)
+        if cuda.threadIdx.x == 0:
+            down = _or_outcome(total, first)
+            out[k] = _smaller(_larger(down, np.float32(-HUGE)), np.float32(HUGE))
+        cuda.syncthreads()
+
+
+@kernel
+def spread(whole: Any, lanes: Any, size: Any, copies: Any) -> None:
+    """A copy for each lane of the beliefs, `size` of them, that the lanes of a start share."""
+    for z in range(cuda.grid(1), copies.size, cuda.gridsize(1)):
+        copies[z] = whole[z // size // lanes * size + z % size]
+
+
+@kernel
+def merge(copies: Any, lanes: Any, size: Any, whole: Any) -> None:
+    """Add to the beliefs what the lanes have changed in their copies, in the order of the lanes."""
+    for z in range(cuda.grid(1), whole.size, cuda.gridsize(1)):
+        before = whole[z]
+        total = np.float32(0)
+        for lane in range(lanes):
+            total += copies[(z // size * lanes + lane) * size + z % size] - before
+        whole[z] = before + total

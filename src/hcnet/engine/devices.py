@@ -1,0 +1,61 @@
+"""Where messages are passed: on the processor, or on a graphics card."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal, get_args
+
+DeviceName = Literal["cpu", "cuda", "auto"]
+DEVICE_NAMES: tuple[str, ...] = get_args(DeviceName)
+
+# Engines on a graphics card, beside those of the processor (`engine.choice`).
+CUDA = "cuda"
+ASYNCHRONOUS = "cuda-asynchronous"
+
+
+class NoDeviceError(RuntimeError):
+    """There is no graphics card that could be used."""
+
+
+def on_gpu(engine: str) -> bool:
+    """Whether an engine works on a graphics card."""
+    return engine in (CUDA, ASYNCHRONOUS)
+
+
+def engine_on(device: str, engine: str, deterministic: bool) -> str:
+    """The engine to use: that of the processor, or one on a graphics card.
+
+    "auto" takes a graphics card if there is one, and otherwise says so.
+    """
+    if device == "cpu":
+        return engine
+    problem = why_not_cuda()
+    if problem is None:
+        return CUDA if deterministic else ASYNCHRONOUS
+    if device == "cuda":
+        raise NoDeviceError(f"device='cuda' cannot be used: {problem}; pass device='cpu'.")
+    warnings.warn(f"The processor is used instead of a GPU: {problem}.", UserWarning, stacklevel=4)
+    return engine
+
+
+def why_not_cuda() -> str | None:
+    """What is missing for the CUDA engine, if anything."""
+    try:
+        from numba import cuda
+    except ImportError as error:
+        return f"numba-cuda is not installed ({error}): pip install 'hcnet[cuda]'"
+    if not hasattr(cuda, "current_context"):
+        return "this Numba has no CUDA target: pip install 'hcnet[cuda]'"
+    try:
+        cuda.current_context()
+    except Exception as error:  # drivers fail in many ways, each with a class of its own
+        lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
+        return f"there is no NVIDIA GPU with a working driver ({' '.join(lines[:2])})"
+    return None
+
+
+def gpu_memory() -> int:
+    """Bytes that are free on the graphics card."""
+    from numba import cuda
+
+    return int(cuda.current_context().get_memory_info().free)

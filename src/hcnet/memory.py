@@ -14,13 +14,25 @@ class NotEnoughMemoryError(MemoryError):
     """A run would need more memory than allowed."""
 
 
-def check_memory(what: str, needed: int, allowed: int | None, remedy: str) -> int:
-    """`needed`, unless that is more than `allowed` or more than the machine has."""
+def check_memory(
+    what: str, needed: int, allowed: int | None, remedy: str, gpu: int | None = None
+) -> int:
+    """`needed`, unless that is more than `allowed` or more than the machine has.
+
+    What is to be in the memory of a GPU is held against the bytes that are free on the `gpu`.
+    """
     if allowed is not None and needed > allowed:
         raise NotEnoughMemoryError(
             f"{what} would take {_size(needed)}, and max_memory allows {_size(allowed)}: {remedy}, "
             f"or raise max_memory."
         )
+    if gpu is not None:
+        if needed > gpu:
+            raise NotEnoughMemoryError(
+                f"{what} would take {_size(needed)} on the GPU, which has {_size(gpu)} free: "
+                f"{remedy}, or pass device='cpu'."
+            )
+        return needed
     machine = _of_machine()
     if machine is not None and needed > machine:
         raise NotEnoughMemoryError(

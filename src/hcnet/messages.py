@@ -66,6 +66,13 @@ class Layout:
         (H, W), (kh, kw) = self.layer.image_size, self.kernel_size
         return self.n_starts * rows, H + kh - 1, (W + kw - 1) * self.layer.n_features
 
+    @property
+    def geometry(self) -> tuple[int, int, int, int, int]:
+        """Height, width and features of the field, height and run length of the kernel."""
+        _, height, width = self.field_shape
+        (kernel_height, kernel_width), F = self.kernel_size, self.layer.n_features
+        return height, width // F, F, kernel_height, kernel_width * F
+
     def _field_padding(self) -> tuple[int, int]:
         kh, kw = self.kernel_size
         oh, ow = self.layer.overhang if self.kernel_is_weights else (0, 0)

@@ -74,6 +74,8 @@ OPTIONS = (
     Option("schedule", str, "order of the message updates", BOTH, SCHEDULES),
     Option("damping", float, "share of a new message that is taken", (PARTS,)),
     Option("engine", str, "what passes the messages", BOTH, ("active", "dense", "reference")),
+    Option("device", str, "where messages are passed", BOTH, ("cpu", "cuda", "auto")),
+    Option("deterministic", None, "whether a GPU must give the same bits on every run"),
     Option("batch_size", int, "images of a minibatch"),
     Option("epochs", int, "how often minibatches go through all images"),
     Option("forgetting", float, "share of what is kept from minibatch to minibatch"),

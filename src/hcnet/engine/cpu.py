@@ -514,26 +514,21 @@ class CPUEngine(CPUPools):
         m.field[:] = 0
         m.kernel[:] = 0
         order = np.arange(m.n_trees)
-        _add_changes(_PARTS, order, m.trees, self._shape(m), *_flat(m.field, m.kernel), *_edges(m))
+        _add_changes(
+            _PARTS, order, m.trees, m.layout.geometry, *_flat(m.field, m.kernel), *_edges(m)
+        )
 
     def trees_to_R(self, messages: Messages) -> FloatArray:
         """Messages from the trees to R, one per tree."""
         m = messages
         out = np.empty(m.n_trees, np.float32)
         beliefs = _flat(m.field, m.kernel)
-        _trees_to_R(m.n_trees, m.trees, self._shape(m), *beliefs, *_edges(m), out)
+        _trees_to_R(m.n_trees, m.trees, m.layout.geometry, *beliefs, *_edges(m), out)
         return out
-
-    @staticmethod
-    def _shape(m: Messages) -> tuple[int, int, int, int, int]:
-        _, height, width = m.layout.field_shape
-        F = m.layout.layer.n_features
-        kernel_height, kernel_width = m.layout.kernel_size
-        return height, width // F, F, kernel_height, kernel_width * F
 
     def _sequential(self, m: Messages, order: NDArray[np.int64], damping: np.float32) -> None:
         beliefs = _flat(m.field, m.kernel)
-        shape = self._shape(m)
+        shape = m.layout.geometry
         _run_one_lane(order, m.trees, m.evidence, shape, *beliefs, *_own(m, 1), damping)
 
     def _lanes(self, m: Messages, batch: Batch, damping: np.float32) -> None:
@@ -550,7 +545,7 @@ class CPUEngine(CPUPools):
             batch.lanes,
             m.trees,
             m.evidence,
-            self._shape(m),
+            m.layout.geometry,
             fields,
             kernels,
             *_own(m, len(batch.lanes) - 1),
@@ -564,7 +559,7 @@ class CPUEngine(CPUPools):
         if len(order) > MOST_AT_ONCE:  # later chunks must not see what earlier ones changed
             seen = _flat(m.field.copy(), m.kernel.copy())
         changes = np.empty((2, min(MOST_AT_ONCE, len(order)), m.layout.leaves), np.float32)
-        shape, own = self._shape(m), _own(m, MOST_AT_ONCE)
+        shape, own = m.layout.geometry, _own(m, MOST_AT_ONCE)
         for start in range(0, len(order), MOST_AT_ONCE):
             chunk = order[start : start + MOST_AT_ONCE]
             fixed = chunk, m.trees, m.evidence, shape

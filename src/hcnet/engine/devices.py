@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Literal, get_args
 
@@ -54,8 +55,10 @@ def why_not_cuda() -> str | None:
     return None
 
 
-def gpu_memory() -> int:
-    """Bytes that are free on the graphics card."""
+def room_for(engine: str) -> int | None:
+    """Bytes that are free on the graphics card; None for engines of the processor."""
+    if not on_gpu(engine):
+        return None
     from numba import cuda
 
-    return int(cuda.current_context().get_memory_info().free)
+    return int(min(cuda.current_context().get_memory_info().free, sys.maxsize))

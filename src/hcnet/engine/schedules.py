@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 ScheduleName = Literal["sequential", "per-image", "blocks", "flooding"]
 SCHEDULE_NAMES: tuple[str, ...] = get_args(ScheduleName)
 
+# A graphics card needs many trees to work on at the same time.
+GPU_SCHEDULE: ScheduleName = "per-image"
 # Rounds per sweep in which images exchange what they learned about W.  At 14×14 pixels this
 # lets each image run about ten trees ahead of the others: docs/design.md has the measurement.
 ROUNDS = 20

@@ -15,7 +15,6 @@ from hcnet import inference
 from hcnet.archive.contents import Contents
 from hcnet.archive.reading import Section
 from hcnet.checkpoint import EVERY, Checkpoint, digest
-from hcnet.engine.schedules import Schedule
 from hcnet.estimators.saving import Saving
 from hcnet.factorization.factors import Factors, Table
 from hcnet.factorization.learn import PASSING_DAMPING, Factorizer
@@ -29,13 +28,13 @@ from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
     check_damping,
+    check_engine,
     check_flag,
     check_max_memory,
     check_needed,
     check_positive,
     check_priors,
     check_random_state,
-    check_schedule,
 )
 
 
@@ -68,7 +67,7 @@ class BooleanMatrixFactorization(
         Stop after about this time with the best factors so far.
     max_memory : int or None, default=None
         Bytes that message passing may take; a run that would need more fails before it starts.
-    schedule, damping : as in `FeatureLearner`
+    schedule, damping, device, deterministic : as in `FeatureLearner`
         How messages are passed with algorithm="mpmp".
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same result.
@@ -106,8 +105,10 @@ class BooleanMatrixFactorization(
         max_iter: int | None = None,
         max_seconds: float | None = None,
         max_memory: int | None = None,
-        schedule: str = "sequential",
+        schedule: str | None = None,
         damping: float = PASSING_DAMPING,
+        device: str = "cpu",
+        deterministic: bool = True,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -124,6 +125,8 @@ class BooleanMatrixFactorization(
         self.max_memory = max_memory
         self.schedule = schedule
         self.damping = damping
+        self.device = device
+        self.deterministic = deterministic
         self.random_state = random_state
         self.verbose = verbose
 
@@ -166,17 +169,14 @@ class BooleanMatrixFactorization(
             check_max_memory(self.max_memory),
             keeper,
         )
+        options = PassingOptions(*check_engine(self, ready=True), check_damping(self.damping))
         try:
             if algorithm == "mpmp":
-                options = PassingOptions(
-                    schedule=Schedule(check_schedule(self.schedule)),  # type: ignore[arg-type]
-                    damping=check_damping(self.damping),
-                )
                 sweeps = check_count("max_iter", self.max_iter, 1, "None for the default")
                 found = learner.by_messages(rank or most, options, sweeps)
             else:
                 n_init = check_count("n_init", self.n_init, 1, "None for the default")
-                found = learner.refined(rank, min(most, *table.shape), n_init)
+                found = learner.refined(rank, min(most, *table.shape), n_init, options)
         finally:
             progress.close()
         self._publish(found.factors, table, priors)
@@ -263,7 +263,7 @@ class BooleanMatrixFactorization(
         for name in ("n_init", "max_iter", "max_memory"):
             check_count(name, getattr(self, name), 1, "None for the default")
         check_positive("max_seconds", self.max_seconds)
-        check_schedule(self.schedule)
+        check_engine(self, ready=False)
         check_damping(self.damping)
         check_random_state(self.random_state)
 

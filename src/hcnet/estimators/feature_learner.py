@@ -20,7 +20,6 @@ from hcnet.archive.reading import Section
 from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Status
-from hcnet.engine.schedules import Schedule
 from hcnet.estimators.exporting import PartsExport
 from hcnet.estimators.parts_reporting import PartsReporting
 from hcnet.estimators.parts_streaming import PartsStreaming
@@ -52,7 +51,6 @@ from hcnet.validation.parameters import (
     check_positive,
     check_priors,
     check_random_state,
-    check_schedule,
     check_share,
 )
 
@@ -84,7 +82,8 @@ class FeatureLearner(
         joint log-probability.
     n_init : int or None, default=None
         Number of starts; the best by joint log-probability is kept.  None: more for small data.
-        A stream has one.
+        A GPU passes the messages of all starts at the same time (None: of 100), and the best are
+        refined.  A stream has one.
     max_iter : int or None, default=None
         Sweeps of message passing per start; 0 refines from an empty start, without messages.  In a
         stream every image is visited once.
@@ -93,14 +92,20 @@ class FeatureLearner(
     max_memory : int or None, default=None
         Bytes that message passing may take, to learn and to find parts in other images; a run that
         would need more fails before it starts.  None: as much as the machine has.
-    schedule : {"sequential", "per-image", "blocks", "flooding"}, default="sequential"
+    schedule : {"sequential", "per-image", "blocks", "flooding"} or None, default=None
         Order of the message updates.  "per-image" uses several threads;
-        "blocks" and "flooding" do where all messages are stored.
+        "blocks" and "flooding" do where all messages are stored.  None: "sequential", and
+        "per-image" on a GPU.
     damping : float, default=1.0
         Share of a new message that replaces the old one.
     engine : {"active", "dense", "reference"}, default="active"
         What passes the messages.  "active" stores those of undecided placements only,
-        "dense" all of them; "reference" is slow and readable.
+        "dense" all of them; "reference" is slow and readable.  A GPU stores all of them.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        Where messages are passed.  "cuda" needs an NVIDIA GPU and ``pip install 'hcnet[cuda]'``;
+        "auto" takes one if there is one.
+    deterministic : bool, default=True
+        Whether a GPU must give the same bits on every run; without, several images learn faster.
     batch_size : int or None, default=None
         Images of a minibatch.  None: `fit` takes all images at once, and streams come in
         minibatches of 5.
@@ -161,9 +166,11 @@ class FeatureLearner(
         max_iter: int | None = None,
         max_seconds: float | None = None,
         max_memory: int | None = None,
-        schedule: str = "sequential",
+        schedule: str | None = None,
         damping: float = 1.0,
         engine: str = DEFAULT_ENGINE,
+        device: str = "cpu",
+        deterministic: bool = True,
         batch_size: int | None = None,
         epochs: int = 1,
         forgetting: float = FORGETTING,
@@ -186,6 +193,8 @@ class FeatureLearner(
         self.schedule = schedule
         self.damping = damping
         self.engine = engine
+        self.device = device
+        self.deterministic = deterministic
         self.batch_size = batch_size
         self.epochs = epochs
         self.forgetting = forgetting
@@ -227,7 +236,7 @@ class FeatureLearner(
             return self._copy()._store(now, layer, images)
 
         progress = watching(check_flag("verbose", self.verbose), self.callback, so_far)
-        learned = learn(images, layer, priors, self._options(), rng, progress, keeper)
+        learned = learn(images, layer, priors, self._options(ready=True), rng, progress, keeper)
         self._store(learned, layer, images)
         if images.pixels[images.observed].any():
             self._warn_if_empty()
@@ -357,12 +366,8 @@ class FeatureLearner(
                 stacklevel=3,
             )
 
-    def _options(self) -> LearningOptions:
-        passing = PassingOptions(
-            engine=check_engine(self.engine),
-            schedule=Schedule(check_schedule(self.schedule)),  # type: ignore[arg-type]
-            damping=check_damping(self.damping),
-        )
+    def _options(self, ready: bool = False) -> LearningOptions:
+        passing = PassingOptions(*check_engine(self, ready), check_damping(self.damping))
         return LearningOptions(
             algorithm=check_algorithm(self.algorithm),  # type: ignore[arg-type]
             passing=passing,

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.checkpoint import EVERY, Checkpoint, digest, text_digest
 from hcnet.engine.choice import DEFAULT_ENGINE
-from hcnet.engine.schedules import Schedule
 from hcnet.estimators.exporting import NetworkExport
 from hcnet.estimators.network_reporting import NetworkReporting
 from hcnet.estimators.network_saving import ALGORITHM_NAMES, NetworkSaving
@@ -57,7 +56,6 @@ from hcnet.validation.parameters import (
     check_pair,
     check_positive,
     check_random_state,
-    check_schedule,
 )
 
 
@@ -93,8 +91,8 @@ class HCN(
         How weights are learned.  "mpmp": message passing in all layers at once (the paper's), for
         parts that repeat but for noise and pooling, and few templates.  "bottom-up": a discrete
         search, layer by layer, with examples as templates: for drawn and written things, which
-        come in many variants; much faster.  It ignores `n_init`, `vote`, `schedule` and `engine`,
-        and learns how far parts shift within their pools.
+        come in many variants; much faster.  It ignores `n_init`, `vote`, `schedule`, `engine` and
+        `device`, and learns how far parts shift within their pools.
     inference : {"explain", "forward", "passing", "match"} or None, default=None
         How known weights are used.  None: "match" with the algorithm "bottom-up", else "explain".
         "forward": one forward pass, as in a CNN; the fastest.
@@ -119,12 +117,14 @@ class HCN(
         Stop after about this time with what was learned so far.
     max_memory : int or None, default=None
         Bytes that learning may take; a run that would need more fails before it starts.
-    schedule : {"sequential", "per-image", "blocks", "flooding"}, default="sequential"
+    schedule : {"sequential", "per-image", "blocks", "flooding"} or None, default=None
         Order of the message updates within a layer.  "per-image" uses several threads;
-        "blocks" and "flooding" do where all messages are stored.
+        "blocks" and "flooding" do where all messages are stored.  None: "sequential", and
+        "per-image" on a GPU.
     engine : {"active", "dense", "reference"}, default="active"
         What passes the messages while learning.  "active" stores those of undecided placements
         only, "dense" all of them; "reference" is slow and readable.
+    device, deterministic : as in `FeatureLearner`
     batch_size : int or None, default=None
         Images of a minibatch.  None: `fit` takes all images at once, and streams come in
         minibatches of 50.
@@ -180,8 +180,10 @@ class HCN(
         max_iter: int | None = None,
         max_seconds: float | None = None,
         max_memory: int | None = None,
-        schedule: str = "sequential",
+        schedule: str | None = None,
         engine: str = DEFAULT_ENGINE,
+        device: str = "cpu",
+        deterministic: bool = True,
         batch_size: int | None = None,
         epochs: int = 1,
         forgetting: float = FORGETTING,
@@ -205,6 +207,8 @@ class HCN(
         self.max_memory = max_memory
         self.schedule = schedule
         self.engine = engine
+        self.device = device
+        self.deterministic = deterministic
         self.batch_size = batch_size
         self.epochs = epochs
         self.forgetting = forgetting
@@ -443,16 +447,18 @@ class HCN(
         noise = check_noise(self.p01, self.p10)
         network = build_network(layers, classes, noise, images.n_channels, images.size, rng)
         self._method()  # before learning, not after
-        return network, self._options(tuple(layer.damping for layer in layers))
+        passing = self.algorithm != "bottom-up"
+        return network, self._options(tuple(layer.damping for layer in layers), ready=passing)
 
     def _n_classes(self) -> int | None:
         return check_count("n_classes", self.n_classes, 1, "None to take it from y")
 
-    def _options(self, damping: tuple[float, ...]) -> NetworkOptions:
+    def _options(self, damping: tuple[float, ...], ready: bool = False) -> NetworkOptions:
+        engine, schedule = check_engine(self, ready)
         return NetworkOptions(
             damping=damping,
-            engine=check_engine(self.engine),
-            schedule=Schedule(check_schedule(self.schedule)),  # type: ignore[arg-type]
+            engine=engine,
+            schedule=schedule,
             vote=check_flag("vote", self.vote),
             n_init=check_needed("n_init", self.n_init),
             max_iter=check_count("max_iter", self.max_iter, 1, "None for the default"),

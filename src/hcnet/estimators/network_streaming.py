@@ -174,7 +174,7 @@ class NetworkStreaming(Streaming):
                     f"The stream began with the classes {stream.classes.tolist()}, got "
                     f"{names.tolist()}; leave classes out, or start anew with fit_stream."
                 )
-        options = self._options(stream.options.damping)
+        options = self._options(stream.options.damping, ready=True)
         stream.configure(options, check_share("forgetting", self.forgetting))
         return stream
 

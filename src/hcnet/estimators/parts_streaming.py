@@ -138,7 +138,10 @@ class PartsStreaming(Streaming):
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
         size = check_feature_size(self.feature_size, images.size, self.border)
         shape = parts_shape(most, images.n_channels, size, self.border)
-        options, forgetting = self._options().passing, check_share("forgetting", self.forgetting)
+        options, forgetting = (
+            self._options(ready=True).passing,
+            check_share("forgetting", self.forgetting),
+        )
         if fresh or self._stream is None:
             rng = saveable(self._generator(keeper))
             stream = PartsStream(shape, check_priors(self), options, forgetting, rng)

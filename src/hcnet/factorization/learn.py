@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hcnet.engine.devices import on_gpu, room_for
 from hcnet.engine.driver import Keeper, Limits, Outcome, Process, Record, Status, run
 from hcnet.factorization.annealing import Annealing, PosteriorMean, project, settle
 from hcnet.factorization.factors import Factors, Sampler, Table, marginal_log_joint
@@ -79,13 +80,15 @@ class Factorizer:
             self._pass_messages(rank, options, sweeps or PASSING_SWEEPS, polish=False)
         return self._result(self._best[1])
 
-    def refined(self, rank: int | None, most: int, n_init: int | None) -> Factorized:
+    def refined(
+        self, rank: int | None, most: int, n_init: int | None, options: PassingOptions
+    ) -> Factorized:
         """Best of several starts, then the posterior mean made binary."""
         try:
             if rank is None:
                 self._search_rank(most)
             else:
-                self._start(rank, n_init or STARTS)
+                self._start(rank, n_init or STARTS, options)
             start = self._best[1]
             if start.rank == 0:
                 return self._result(start)
@@ -98,8 +101,9 @@ class Factorizer:
             factors = self._best[1]
         return self._result(factors if rank is not None else factors.used())
 
-    def _start(self, rank: int, n_init: int) -> None:
-        options = PassingOptions("dense", damping=PASSING_DAMPING)
+    def _start(self, rank: int, n_init: int, options: PassingOptions) -> None:
+        if not on_gpu(options.engine):  # a start is small, and goes its own way
+            options = PassingOptions("dense", damping=PASSING_DAMPING)
         for k in range(n_init):
             if k == 0:
                 self._pass_messages(rank, options, PASSING_SWEEPS, polish=True)
@@ -136,7 +140,8 @@ class Factorizer:
             f"messages"
         )
         needed = memory_needed(layer, images, options)
-        check_memory("Message passing", needed, self._max_memory, remedy)
+        room = room_for(options.engine)
+        check_memory("Message passing", needed, self._max_memory, remedy, room)
         # States are compared under the priors that messages are passed with: at the plug-in
         # ones, strong noise would make "no component at all" the best state of every run.
         priors = self.fixed.filled(PASSING_PRIORS)

@@ -16,6 +16,7 @@ from hcnet.archive.fields import number, whole
 from hcnet.archive.reading import Section
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.choice import DEFAULT_ENGINE
+from hcnet.engine.devices import room_for
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.engine.schedules import Schedule
 from hcnet.hierarchy.decoding import weight_log_prior
@@ -320,7 +321,8 @@ def check_passing_memory(network: Network, n_images: int, options: NetworkOption
     if options.n_init > 1:  # the best start so far, and the one that is running
         needed *= 2
     remedy = f"lower the n_features or the size of a layer, or the images per fit (now {n_images})"
-    return check_memory("Message passing", needed, options.max_memory, remedy)
+    room = room_for(options.engine)
+    return check_memory("Message passing", needed, options.max_memory, remedy, room)
 
 
 def dead_start(network: Network) -> str | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hcnet.engine.devices import on_gpu, room_for
 from hcnet.engine.driver import (
     Keeper,
     Limits,
@@ -25,6 +27,7 @@ from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.options import (
     AUTO_FEATURES,
+    GPU_STARTS,
     MPMP_PATIENCE,
     LearningOptions,
     dead_start,
@@ -32,6 +35,7 @@ from hcnet.learning.options import (
     starting_priors,
 )
 from hcnet.learning.passing import MessagePassing, memory_needed
+from hcnet.learning.starting import ManyStarts, memory_of_starts
 from hcnet.memory import check_memory
 from hcnet.objective import Priors, estimate
 from hcnet.progress import Progress, Silence, State
@@ -93,8 +97,8 @@ def learn(
     runs: list[Learned] = []
     try:
         with interruptible():
-            for start, sweeps in starts:
-                runs.append(learner.run(start, sweeps))
+            for outcome in learner.outcomes(starts):
+                runs.append(learner.finish(outcome))
                 if runs[-1].status.cut_short:
                     break
     finally:
@@ -116,15 +120,34 @@ def _starts(
     to get stuck the other often does not.
     """
     grid = starting_priors(priors, layer.feature_pixels)
+    if on_gpu(options.passing.engine):
+        # All at the same time, with all priors of the grid in turn.
+        n = options.n_init or GPU_STARTS
+        return [(grid[k % len(grid)], options.sweeps) for k in range(n)]
     n = restarts(options, images.n_observed, layer.feature_pixels)
     if options.algorithm == "mpmp":
         return [(start, options.sweeps) for start in grid] * n
     return [(grid[0], options.sweeps if k % 2 == 0 else 0) for k in range(n)]
 
 
+def starts_at_once(
+    layer: FeatureLayer, images: Images, options: LearningOptions, wanted: int
+) -> int:
+    """As many of the wanted starts as the memory of the GPU has room for; at least one."""
+    room = min(room_for(options.passing.engine) or 0, options.max_memory or sys.maxsize)
+    while wanted > 1 and memory_of_starts(layer, images, options.passing, wanted) > room:
+        wanted = wanted * 3 // 4
+    return wanted
+
+
 def check_passing_memory(layer: FeatureLayer, images: Images, options: LearningOptions) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
-    needed = memory_needed(layer, images, options.passing) if options.sweeps > 0 else 0
+    needed = 0
+    if options.sweeps > 0 and on_gpu(options.passing.engine):
+        n = starts_at_once(layer, images, options, options.n_init or GPU_STARTS)
+        needed = memory_of_starts(layer, images, options.passing, n)
+    elif options.sweeps > 0:
+        needed = memory_needed(layer, images, options.passing)
     ways = [
         f"n_features (now {layer.n_features})",
         f"feature_size (now {layer.feature_size[0]}×{layer.feature_size[1]})",
@@ -133,7 +156,8 @@ def check_passing_memory(layer: FeatureLayer, images: Images, options: LearningO
     remedy = f"lower {', '.join(ways[:-1])} or {ways[-1]}"
     if options.algorithm == "refined":
         remedy += ", pass max_iter=0, which refines from an empty start and stores no messages"
-    return check_memory("Message passing", needed, options.max_memory, remedy)
+    room = room_for(options.passing.engine)
+    return check_memory("Message passing", needed, options.max_memory, remedy, room)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +174,16 @@ class _Learner:
     deadline: float | None
     keeper: Keeper | None = None
 
-    def run(self, start: Priors, sweeps: int) -> Learned:
-        """Message passing, then (unless it is to stay alone) refinement."""
-        outcome = self._pass_messages(start, sweeps)
+    def outcomes(self, starts: list[tuple[Priors, int]]) -> Iterator[Outcome[Explanation]]:
+        """What message passing from every start comes to; those with 0 sweeps are empty."""
+        if on_gpu(self.options.passing.engine):
+            yield from self._together(starts)
+            return
+        for start, sweeps in starts:
+            yield self._pass_messages(start, sweeps) if sweeps else self._empty()
+
+    def finish(self, outcome: Outcome[Explanation]) -> Learned:
+        """What follows message passing: refinement, unless it is to stay alone."""
         history = list(outcome.history)
         found, status = outcome.best, outcome.status
         moves: dict[str, MoveStatistics] = {}
@@ -178,10 +209,65 @@ class _Learner:
             moves=moves,
         )
 
+    def _empty(self) -> Outcome[Explanation]:
+        return self._outcome(self.improver.evaluate([], NOWHERE))
+
+    @staticmethod
+    def _outcome(found: Explanation) -> Outcome[Explanation]:
+        return Outcome(found, -found.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
+
+    def _together(self, starts: list[tuple[Priors, int]]) -> Iterator[Outcome[Explanation]]:
+        """The best of all starts, which pass their messages at the same time, on a GPU.
+
+        Message passing alone returns the best.  Refinement goes on from the best, from nothing,
+        from the second-best, and so on, as often as there are starts where they are not so cheap.
+        """
+        many = [start for start, sweeps in starts if sweeps]
+        n = 1
+        if self.options.algorithm == "refined":
+            open_number = replace(self.options, n_init=None)
+            n = restarts(open_number, self.images.n_observed, self.layer.feature_pixels)
+            n = min(n, self.options.n_init or n)
+        outcome, leaders = self._pass_many(many, starts[0][1], -(-n // 2)) if many else (None, [])
+        if outcome is not None:
+            yield outcome
+        for k in range(1 if outcome is not None else 0, n):
+            again = k % 2 == 0 and k // 2 < len(leaders)
+            yield self._outcome(leaders[k // 2]) if again else self._empty()
+
+    def _pass_many(
+        self, starts: list[Priors], sweeps: int, leaders: int
+    ) -> tuple[Outcome[Explanation], list[Explanation]]:
+        """As many starts at once as the memory has room for, until all had their turn."""
+        size = starts_at_once(self.layer, self.images, self.options, len(starts))
+        best: Outcome[Explanation] | None = None
+        found: list[Explanation] = []
+        for first in range(0, len(starts), size):
+            process = ManyStarts(
+                self.layer,
+                self.images,
+                self.improver,
+                starts[first : first + size],
+                self.options.passing,
+                self.rng,
+                leaders,
+            )
+            self.progress.stage("Message passing", sweeps)
+            limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
+            report = _reporter(self.progress, process.state, lambda: None)
+            outcome = run(process, limits, report, self.keeper)
+            found += process.leaders()
+            if best is None or outcome.log_joint > best.log_joint:
+                best = outcome
+            if outcome.status.cut_short:
+                best = replace(best, status=outcome.status)
+                break
+            del process  # two groups at a time would be more memory than was said
+        assert best is not None
+        found.sort(key=lambda one: one.bits)
+        return best, found[:leaders]
+
     def _pass_messages(self, start: Priors, sweeps: int) -> Outcome[Explanation]:
-        if sweeps == 0:
-            empty = self.improver.evaluate([], NOWHERE)
-            return Outcome(empty, -empty.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
         process = MessagePassing(
             self.layer, self.images, self.improver, start, self.options.passing, self.rng
         )

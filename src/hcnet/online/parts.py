@@ -27,8 +27,8 @@ from hcnet.archive.fields import (
 )
 from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
-from hcnet.engine.choice import updates_by
-from hcnet.engine.dense import DensePassing
+from hcnet.engine.choice import passing_memory, start_dense, updates_by
+from hcnet.engine.devices import on_gpu
 from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
@@ -136,16 +136,18 @@ class PartsStream:
 
     def memory(self, images: Images) -> int:
         """Bytes that a minibatch takes at its peak."""
-        layout = Layout(self.shape.layer(images.size), images.n_images)
-        lanes = self.options.schedule.lanes(images.n_images)
-        return layout.memory(images.n_observed, lanes, keep=False)
+        layer, n = self.shape.layer(images.size), images.n_images
+        lanes = self.options.schedule.lanes(n)
+        if on_gpu(self.options.engine):
+            return passing_memory(self.options.engine, layer, n, images.n_observed, lanes)
+        return Layout(layer, n).memory(images.n_observed, lanes, keep=False)
 
     def learn(self, images: Images) -> Measurement:
         """Visit every tree of a minibatch once."""
         layer = self.shape.layer(images.size)
         assert self._priors.p_S is not None
         before = self.weights()
-        passing = DensePassing(
+        passing = start_dense(
             updates_by(self.options.engine),
             layer,
             trees_of(images.observed, self.rng),

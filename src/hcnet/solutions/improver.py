@@ -58,20 +58,27 @@ class Improver:
     def _explanation(
         self, features: tuple[Feature, ...], placements: IntArray, cover: NDArray[np.int16]
     ) -> Explanation:
+        on = sum(feature.offsets.size for feature in features)
+        pixels = kernels.tally(self._sign, cover)
+        counts = self.counts(len(features), len(placements), on, pixels)
+        return Explanation(features, placements, cover, counts, code_length(counts, self.priors))
+
+    def counts(
+        self, n_features: int, placed: int, weights_on: int, pixels: Sequence[int]
+    ) -> Counts:
+        """Counts of a solution; `pixels` are how many are hit, missed, false and empty."""
         layer = self.canvas.layer
-        F = len(features)
-        hit, missed, false, empty = kernels.tally(self._sign, cover)
-        counts = Counts(
-            placed=len(placements),
-            positions=F * layer.n_positions * self.canvas.n_images,
-            weights_on=sum(feature.offsets.size for feature in features),
-            weights=F * layer.feature_pixels,
+        hit, missed, false, empty = (int(n) for n in pixels)
+        return Counts(
+            placed=placed,
+            positions=n_features * layer.n_positions * self.canvas.n_images,
+            weights_on=weights_on,
+            weights=n_features * layer.feature_pixels,
             hit=hit,
             missed=missed,
             false=false,
             empty=empty,
         )
-        return Explanation(features, placements, cover, counts, code_length(counts, self.priors))
 
     def improve(
         self,

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.choice import ENGINE_NAMES
-from hcnet.engine.schedules import SCHEDULE_NAMES
+from hcnet.engine.choice import DEFAULT_ENGINE, ENGINE_NAMES
+from hcnet.engine.devices import DEVICE_NAMES, engine_on, on_gpu
+from hcnet.engine.schedules import GPU_SCHEDULE, SCHEDULE_NAMES, Schedule
 from hcnet.learning.options import ALGORITHMS
 from hcnet.objective import Priors
 from hcnet.whole_files import file_path
@@ -182,11 +183,21 @@ def check_algorithm(value: str) -> str:
     return check_choice("algorithm", value, ALGORITHMS)
 
 
-def check_schedule(value: str) -> str:
-    """A schedule."""
-    return check_choice("schedule", value, SCHEDULE_NAMES)
+def check_engine(estimator: Any, ready: bool, engine: str = DEFAULT_ENGINE) -> tuple[str, Schedule]:
+    """What passes the messages of an estimator, and in which order.
 
-
-def check_engine(value: str) -> str:
-    """An engine."""
-    return check_choice("engine", value, ENGINE_NAMES)
+    The device is looked for if it is to be `ready`: a model may be loaded where it is missing.
+    """
+    engine = check_choice("engine", getattr(estimator, "engine", engine), ENGINE_NAMES)
+    device = check_choice("device", estimator.device, DEVICE_NAMES)
+    deterministic = check_flag("deterministic", estimator.deterministic)
+    if device == "cuda" and engine == "reference":
+        raise ValueError(
+            "engine='reference' works on the processor alone; pass device='cpu', or another engine."
+        )
+    schedule = estimator.schedule
+    if schedule is not None:
+        check_choice("schedule", schedule, SCHEDULE_NAMES)
+    if ready:
+        engine = engine_on(device, engine, deterministic)
+    return engine, Schedule(schedule or (GPU_SCHEDULE if on_gpu(engine) else Schedule().name))

@@ -16,9 +16,9 @@ from hcnet.factors import HUGE
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 # Threads of a block that has nothing to do together; the simulator starts a real one for each.
-THREADS = 8 if SIMULATED else 256
+THREADS = 2 if SIMULATED else 256
 # Blocks that keep all of a GPU busy; work beyond that is shared out among them.
-MOST_BLOCKS = 4 if SIMULATED else 4096
+MOST_BLOCKS = 2 if SIMULATED else 4096
 
 # Blocks are few where there are few images, and Numba would say so every time.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
@@ -47,9 +47,7 @@ def _instructions() -> dict[str, Any]:
     return {"larger": larger, "smaller": smaller}
 
 
-compiled = compile_factors(
-    inlined, np.float32, minus_infinity=-HUGE, primitives=_instructions()
-)
+compiled = compile_factors(inlined, np.float32, minus_infinity=-HUGE, primitives=_instructions())
 
 
 def blocks_for(n: int, threads: int = THREADS) -> int:

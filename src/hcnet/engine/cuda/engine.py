@@ -86,7 +86,13 @@ class CUDAEngine(CUDAPools):
         threads, _ = trees.threads_for(m.layout.leaves)
         with self._copies(m, lanes) as beliefs:
             trees.add_messages[lanes.begin.size, threads](
-                lanes.order, lanes.begin, lanes.end, m.trees, _shape(m), *beliefs, *_edges(m)
+                lanes.order,
+                lanes.begin,
+                lanes.end,
+                m.trees,
+                m.layout.geometry,
+                *beliefs,
+                *_edges(m),
             )
 
     def trees_to_R(self, messages: Messages) -> DeviceArray:
@@ -96,7 +102,7 @@ class CUDAEngine(CUDAPools):
         threads, _ = trees.threads_for(m.layout.leaves)
         if m.n_trees:
             trees.trees_to_R[blocks_for(m.n_trees, 1), threads](
-                m.trees, _shape(m), flat(m.field), flat(m.kernel), *_edges(m), out
+                m.trees, m.layout.geometry, flat(m.field), flat(m.kernel), *_edges(m), out
             )
         return out
 
@@ -146,7 +152,7 @@ class CUDAEngine(CUDAPools):
             )
             field = flat(m.field)
             trees.add_held_field[blocks_for(field.size), THREADS](
-                order, m.trees, held[0], _shape(m), field
+                order, m.trees, held[0], m.layout.geometry, field
             )
 
     def _run(
@@ -167,7 +173,7 @@ class CUDAEngine(CUDAPools):
             lanes.end,
             m.trees,
             m.evidence,
-            _shape(m),
+            m.layout.geometry,
             *beliefs,
             *_edges(m),
             *(held or (unused, unused)),
@@ -175,9 +181,9 @@ class CUDAEngine(CUDAPools):
         )
 
     def _numbers(self, count: int, step: int, group: int) -> DeviceArray:
-        """Where the copies of lanes begin, less where those of their start do: k · step …
+        """Where the copies of lanes begin, so many numbers apart, less where those of a start do.
 
-        A group of lanes shares the weights of one start.
+        The lanes of a group share the weights of one start.
         """
         key = count, step, group
         if key not in self._offsets:
@@ -191,13 +197,6 @@ class CUDAEngine(CUDAPools):
             self._room = None  # not both at a time
             self._room = arrays.empty((size,))
         return self._room[:size]
-
-
-def _shape(m: Messages) -> tuple[int, int, int, int, int]:
-    _, height, width = m.layout.field_shape
-    F = m.layout.layer.n_features
-    kernel_height, kernel_width = m.layout.kernel_size
-    return height, width // F, F, kernel_height, kernel_width * F
 
 
 def _edges(m: Messages) -> tuple[Any, Any]:

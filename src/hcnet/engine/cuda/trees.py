@@ -91,14 +91,14 @@ else:
 
 
 @inlined
-def _field_at(trees: Any, k: Any, shape: Any) -> Any:
+def field_at(trees: Any, k: Any, shape: Any) -> Any:
     """Offset of the first leaf of a tree in a flat field of (height, width, features)."""
     row = np.uint64(trees[k, 0]) * np.uint64(shape[0]) + np.uint64(trees[k, 2])
     return (row * np.uint64(shape[1]) + np.uint64(trees[k, 3])) * np.uint64(shape[2])
 
 
 @inlined
-def _kernel_at(trees: Any, k: Any, n: Any) -> Any:
+def kernel_at(trees: Any, k: Any, n: Any) -> Any:
     """The same in the kernel, of which a tree has a whole row."""
     return np.uint64(trees[k, 1]) * n
 
@@ -159,26 +159,26 @@ def lane_kernel(leaves: int, even: bool, field_change: Change, kernel_change: Ch
         k = following = np.uint64(order[begins])
         next_number = np.uint64(order[min(begins + 1, ends - 1)])
         next_b = evidence[k]
-        next_at, next_kernel_at = _field_at(trees, k, shape), _kernel_at(trees, k, n)
+        next_at, next_row_at = field_at(trees, k, shape), kernel_at(trees, k, n)
         for i in range(leaves):
             j = here + np.uint64(i) * threads
             place[i] = field_start + j // width * row + j % width
             if even or j < n:
                 next_field[i], next_kernel[i] = to_field[k * n + j], to_kernel[k * n + j]
         for q in range(begins, ends):
-            k, b, at, kernel_at = following, next_b, next_at, kernel_start + next_kernel_at
+            k, b, at, row_at = following, next_b, next_at, kernel_start + next_row_at
             for i in range(leaves):
                 j = here + np.uint64(i) * threads
                 old_field[i], old_kernel[i] = next_field[i], next_kernel[i]
                 if even or j < n:
                     seen_field[i] = field[at + place[i]]
-                    seen_kernel[i] = weights[kernel_at + j]
+                    seen_kernel[i] = weights[row_at + j]
             following = next_number
             next_number = np.uint64(order[min(q + 2, ends - 1)])
             next_b = evidence[following]
-            next_at, next_kernel_at = (
-                _field_at(trees, following, shape),
-                _kernel_at(trees, following, n),
+            next_at, next_row_at = (
+                field_at(trees, following, shape),
+                kernel_at(trees, following, n),
             )
             for i in range(leaves):
                 j = here + np.uint64(i) * threads
@@ -213,10 +213,10 @@ def lane_kernel(leaves: int, even: bool, field_change: Change, kernel_change: Ch
                         held_field[held_at + j] = change
                     change = new_kernel - old_kernel[i]
                     if kernel_own:
-                        weights[kernel_at + j] = seen_kernel[i] + change
+                        weights[row_at + j] = seen_kernel[i] + change
                     elif kernel_shared:
                         if change != np.float32(0):
-                            cuda.atomic.add(weights, kernel_at + j, change)
+                            cuda.atomic.add(weights, row_at + j, change)
                     else:
                         held_kernel[held_at + j] = change
             cuda.syncthreads()
@@ -227,7 +227,7 @@ def lane_kernel(leaves: int, even: bool, field_change: Change, kernel_change: Ch
 @kernel
 def add_held_row(order: Any, trees: Any, held: Any, n: Any, weights: Any) -> None:
     """Changes of the kernel that were held back, where all trees have the same row of it."""
-    at = _kernel_at(trees, order[0], np.uint64(n))
+    at = kernel_at(trees, order[0], np.uint64(n))
     for leaf in range(cuda.grid(1), n, cuda.gridsize(1)):
         total = np.float32(0)
         for q in range(order.size):
@@ -284,12 +284,12 @@ def add_messages(
     n = np.uint64(shape[3]) * width
     for q in range(begin[lane], end[lane]):
         k = np.uint64(order[q])
-        at = np.uint64(field_from[lane]) + _field_at(trees, k, shape)
-        kernel_at = np.uint64(weights_from[lane]) + _kernel_at(trees, k, n)
+        at = np.uint64(field_from[lane]) + field_at(trees, k, shape)
+        row_at = np.uint64(weights_from[lane]) + kernel_at(trees, k, n)
         for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
             j = np.uint64(leaf)
             field[at + j // width * row + j % width] += to_field[k * n + j]
-            weights[kernel_at + j] += to_kernel[k * n + j]
+            weights[row_at + j] += to_kernel[k * n + j]
         cuda.syncthreads()
 
 
@@ -303,13 +303,13 @@ def trees_to_R(
     n = np.uint64(shape[3]) * width
     for number in range(cuda.blockIdx.x, out.size, cuda.gridDim.x):
         k = np.uint64(number)
-        at, kernel_at = _field_at(trees, k, shape), _kernel_at(trees, k, n)
+        at, row_at = field_at(trees, k, shape), kernel_at(trees, k, n)
         total = np.float32(0)
         first, second = np.float32(-HUGE), np.float32(-HUGE)
         for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
             j = np.uint64(leaf)
             s = field[at + j // width * row + j % width] - to_field[k * n + j]
-            w = weights[kernel_at + j] - to_kernel[k * n + j]
+            w = weights[row_at + j] - to_kernel[k * n + j]
             x = _and_down(s, w)
             total += _larger(x, np.float32(0))
             first = _larger(first, x)

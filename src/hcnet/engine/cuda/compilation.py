@@ -23,10 +23,22 @@ MOST_BLOCKS = 2 if SIMULATED else 4096
 # Blocks are few where there are few images, and Numba would say so every time.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 
+# Registers that the threads of a block have together, and each of them at most.
+_REGISTERS, _MOST_REGISTERS = 2**16, 248
+
 Number = types.float32
 _OPTIONS: dict[str, Any] = {} if SIMULATED else {"forceinline": True}
 
 kernel: Any = cuda.jit  # started from Python
+
+
+def kernel_for(threads: int) -> Any:
+    """The same, for blocks of so many threads, which have to share the registers."""
+    if SIMULATED:
+        return kernel
+    return cuda.jit(max_registers=min(_REGISTERS // threads // 8 * 8, _MOST_REGISTERS))
+
+
 inlined: Any = cuda.jit(device=True, **_OPTIONS)  # called by kernels
 
 
@@ -48,6 +60,11 @@ def _instructions() -> dict[str, Any]:
 
 
 compiled = compile_factors(inlined, np.float32, minus_infinity=-HUGE, primitives=_instructions())
+
+
+def resident_blocks() -> int:
+    """Blocks that can work at the same time, and so wait for each other."""
+    return 1 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
 def blocks_for(n: int, threads: int = THREADS) -> int:

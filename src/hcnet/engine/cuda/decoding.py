@@ -13,7 +13,7 @@ from numba import cuda
 from numpy.typing import NDArray
 
 from hcnet.engine.cuda import arrays
-from hcnet.engine.cuda.arrays import DeviceArray, flat, hold
+from hcnet.engine.cuda.arrays import DeviceArray, hold
 from hcnet.engine.cuda.compilation import THREADS, blocks_for, kernel
 from hcnet.engine.cuda.trees import field_at, kernel_at, threads_for
 from hcnet.messages import Messages
@@ -26,9 +26,7 @@ def on_per_feature(m: Messages, weights: bool) -> IntArray:
     beliefs = m.kernel if weights == m.layout.kernel_is_weights else m.field
     starts, features = m.layout.n_starts, m.layout.layer.n_features
     counts = hold(np.zeros((starts, features), np.int64))
-    _count_on[blocks_for(beliefs.size), THREADS](
-        flat(beliefs), beliefs.size // starts, features, counts
-    )
+    _count_on[blocks_for(beliefs.size), THREADS](beliefs, beliefs.size // starts, features, counts)
     return arrays.fetch(counts)
 
 
@@ -44,8 +42,8 @@ def tally(m: Messages, starts_of: DeviceArray) -> IntArray:
             m.trees,
             m.evidence,
             m.layout.geometry,
-            flat(m.field),
-            flat(m.kernel),
+            m.field,
+            m.kernel,
             starts_of,
             counts,
         )

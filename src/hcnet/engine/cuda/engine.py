@@ -1,18 +1,20 @@
-"""The CUDA engine: what the other engines do, with all arrays in the memory of a GPU."""
+"""The CUDA engine: what the other engines do, with all arrays in the memory of a GPU.
+
+Arrays of messages and beliefs are runs of numbers there; `Layout` says what is where.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from hcnet.engine.cuda import arrays, trees
 from hcnet.engine.cuda.arrays import DeviceArray, flat, hold
-from hcnet.engine.cuda.compilation import THREADS, blocks_for
-from hcnet.engine.cuda.orders import Lanes
+from hcnet.engine.cuda.compilation import THREADS, blocks_for, resident_blocks
+from hcnet.engine.cuda.orders import Blocks, Lanes
 from hcnet.engine.cuda.pools import CUDAPools
 from hcnet.engine.schedules import Batch
 from hcnet.messages import MOST_AT_ONCE, Messages
@@ -24,11 +26,22 @@ Beliefs = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray]
 
 
 def on_device(messages: Messages) -> Messages:
-    """The same messages on the GPU."""
-    names = ("trees", "evidence", "field_prior", "kernel_prior", "field", "kernel")
-    edges = ("to_field", "to_kernel")
-    held = {name: hold(getattr(messages, name)) for name in names + edges}
-    return replace(messages, **held)
+    """The same messages on the GPU; those of trees that keep none begin with 0."""
+    m = messages
+    edges = m.n_trees * m.layout.leaves
+    kept = m.keeps_messages and m.n_trees > 0
+    field_prior, kernel_prior = flat(hold(m.field_prior)), flat(hold(m.kernel_prior))
+    return replace(
+        m,
+        trees=hold(m.trees),
+        evidence=hold(m.evidence),
+        field_prior=field_prior,
+        kernel_prior=kernel_prior,
+        field=flat(hold(m.field)),
+        kernel=flat(hold(m.kernel)),
+        to_field=flat(hold(m.to_field)) if kept else arrays.filled((edges,), 0.0),
+        to_kernel=flat(hold(m.to_kernel)) if kept else arrays.filled((edges,), 0.0),
+    )
 
 
 class CUDAEngine(CUDAPools):
@@ -58,21 +71,34 @@ class CUDAEngine(CUDAPools):
         weights_in_kernel = m.layout.kernel_is_weights
         changes: Changes = ("own", shared) if weights_in_kernel else (shared, "own")
         with self._copies(m, lanes, self.deterministic) as beliefs:
-            self._run(m, lanes, changes, beliefs, None, damping)
+            self._run(m, lanes, changes, beliefs, (m.field, m.field), damping)
 
-    def simultaneous(
-        self, m: Messages, order: DeviceArray, damping: float, disjoint: bool = False
-    ) -> None:
-        """All trees at once, from the same beliefs; `disjoint` ones share no placements."""
-        if disjoint and m.layout.kernel_is_weights:
-            self._chunk(m, order, ("own", "held"), flat(m.field), flat(m.kernel), damping)
-            return
-        seen_field, seen_kernel = flat(m.field), flat(m.kernel)
+    def blocks(self, m: Messages, blocks: Blocks, sequence: DeviceArray, damping: float) -> None:
+        """Blocks one after the other; the trees of each at the same time."""
+        held = self._space(blocks.largest * m.layout.leaves)
+        trees.blocks_kernel()[resident_blocks(), trees.BLOCK_THREADS](
+            sequence,
+            blocks.first,
+            blocks.order,
+            m.trees,
+            m.evidence,
+            m.layout.geometry,
+            m.field,
+            m.kernel,
+            m.to_field,
+            m.to_kernel,
+            held,
+            np.float32(damping),
+        )
+
+    def simultaneous(self, m: Messages, order: DeviceArray, damping: float) -> None:
+        """All trees at once, from the same beliefs."""
+        seen_field, seen_kernel = m.field, m.kernel
         if order.size > MOST_AT_ONCE:  # later chunks must not see what earlier ones changed
             seen_field, seen_kernel = arrays.copied(seen_field), arrays.copied(seen_kernel)
         for first in range(0, order.size, MOST_AT_ONCE):
             chunk = order[first : first + MOST_AT_ONCE]
-            self._chunk(m, chunk, ("held", "held"), seen_field, seen_kernel, damping)
+            self._chunk(m, chunk, seen_field, seen_kernel, damping)
 
     def collect(self, messages: Messages, lanes: Lanes | None = None) -> None:
         """Put the sums of all messages, without the priors, in place of the beliefs."""
@@ -85,15 +111,8 @@ class CUDAEngine(CUDAPools):
             return
         threads, _ = trees.threads_for(m.layout.leaves)
         with self._copies(m, lanes) as beliefs:
-            trees.add_messages[lanes.begin.size, threads](
-                lanes.order,
-                lanes.begin,
-                lanes.end,
-                m.trees,
-                m.layout.geometry,
-                *beliefs,
-                *_edges(m),
-            )
+            which = lanes.order, lanes.begin, lanes.end, m.trees, m.layout.geometry
+            trees.add_messages[lanes.begin.size, threads](*which, *beliefs, m.to_field, m.to_kernel)
 
     def trees_to_R(self, messages: Messages) -> DeviceArray:
         """Messages from the trees to R, one per tree."""
@@ -102,7 +121,7 @@ class CUDAEngine(CUDAPools):
         threads, _ = trees.threads_for(m.layout.leaves)
         if m.n_trees:
             trees.trees_to_R[blocks_for(m.n_trees, 1), threads](
-                m.trees, m.layout.geometry, flat(m.field), flat(m.kernel), *_edges(m), out
+                m.trees, m.layout.geometry, m.field, m.kernel, m.to_field, m.to_kernel, out
             )
         return out
 
@@ -112,48 +131,42 @@ class CUDAEngine(CUDAPools):
 
         Field and kernel, each with the offset at which those of a lane begin.
         """
-        field, kernel = flat(m.field), flat(m.kernel)
         nowhere = self._numbers(lanes.begin.size, 0, 1)
         if lanes.sharing == 1 or not wanted:
-            yield field, nowhere, kernel, nowhere
+            yield m.field, nowhere, m.kernel, nowhere
             return
-        whole = kernel if m.layout.kernel_is_weights else field
+        whole = m.kernel if m.layout.kernel_is_weights else m.field
         size = whole.size // m.layout.n_starts
         copies = self._space(lanes.begin.size * size)
         trees.spread[blocks_for(copies.size), THREADS](whole, lanes.sharing, size, copies)
         own = self._numbers(lanes.begin.size, size, lanes.sharing)
         if m.layout.kernel_is_weights:
-            yield field, nowhere, copies, own
+            yield m.field, nowhere, copies, own
         else:
-            yield copies, own, kernel, nowhere
+            yield copies, own, m.kernel, nowhere
         trees.merge[blocks_for(whole.size), THREADS](copies, lanes.sharing, size, whole)
 
     def _chunk(
         self,
         m: Messages,
         order: DeviceArray,
-        changes: Changes,
         seen_field: DeviceArray,
         seen_kernel: DeviceArray,
         damping: float,
     ) -> None:
         n, count = m.layout.leaves, order.size
-        held = self._space(2 * count * n).reshape(2, count * n)
+        space = self._space(2 * count * n)
+        held_field, held_kernel = space[: count * n], space[count * n :]
         numbers, nowhere = self._numbers(count + 1, 1, count + 1), self._numbers(count, 0, 1)
         lanes = Lanes(order, numbers[:-1], numbers[1:], 1)
         beliefs = (seen_field, nowhere, seen_kernel, nowhere)
-        self._run(m, lanes, changes, beliefs, (held[0], held[1]), damping)
-        kernel = flat(m.kernel)
-        if changes[0] == "own":
-            trees.add_held_row[blocks_for(n), THREADS](order, m.trees, held[1], n, kernel)
-        else:
-            trees.add_held_kernel[blocks_for(kernel.size), THREADS](
-                order, m.trees, held[1], n, kernel
-            )
-            field = flat(m.field)
-            trees.add_held_field[blocks_for(field.size), THREADS](
-                order, m.trees, held[0], m.layout.geometry, field
-            )
+        self._run(m, lanes, ("held", "held"), beliefs, (held_field, held_kernel), damping)
+        trees.add_held_kernel[blocks_for(m.kernel.size), THREADS](
+            order, m.trees, held_kernel, n, m.kernel
+        )
+        trees.add_held_field[blocks_for(m.field.size), THREADS](
+            order, m.trees, held_field, m.layout.geometry, m.field
+        )
 
     def _run(
         self,
@@ -161,13 +174,12 @@ class CUDAEngine(CUDAPools):
         lanes: Lanes,
         changes: Changes,
         beliefs: Beliefs,
-        held: tuple[DeviceArray, DeviceArray] | None,
+        held: tuple[DeviceArray, DeviceArray],
         damping: float,
     ) -> None:
         threads, leaves = trees.threads_for(m.layout.leaves)
         even = threads * leaves == m.layout.leaves
-        unused = flat(m.field)
-        trees.lane_kernel(leaves, even, *changes)[lanes.begin.size, threads](
+        trees.lane_kernel(threads, leaves, even, *changes)[lanes.begin.size, threads](
             lanes.order,
             lanes.begin,
             lanes.end,
@@ -175,8 +187,9 @@ class CUDAEngine(CUDAPools):
             m.evidence,
             m.layout.geometry,
             *beliefs,
-            *_edges(m),
-            *(held or (unused, unused)),
+            m.to_field,
+            m.to_kernel,
+            *held,
             np.float32(damping),
         )
 
@@ -197,7 +210,3 @@ class CUDAEngine(CUDAPools):
             self._room = None  # not both at a time
             self._room = arrays.empty((size,))
         return self._room[:size]
-
-
-def _edges(m: Messages) -> tuple[Any, Any]:
-    return flat(m.to_field), flat(m.to_kernel)

@@ -108,26 +108,32 @@ def order_of(
     return Order(np.searchsorted(owners, np.arange(n_starts + 1) * n_images), 1, 1)
 
 
-def blocks_of(
-    schedule: Schedule, m: Messages, n_images: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """Trees to update at the same time.
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Trees that are updated at the same time: ``order[first[c]:first[c + 1]]`` are block c."""
 
-    Where W is the kernel: those of the same channel whose pixels lie a whole number of windows
-    apart, so that no two of them share a placement.  Otherwise any.
+    order: DeviceArray
+    first: DeviceArray
+    largest: int
+
+    @property
+    def n(self) -> int:
+        """Number of blocks."""
+        return int(self.first.size) - 1
+
+
+def colours(m: Messages, most: int, rng: np.random.Generator) -> Blocks:
+    """Blocks of at most so many trees of which no two share a placement; W must be the kernel.
+
+    They are of the same channel, and their pixels lie a whole number of windows apart.
     """
-    if schedule.name == "flooding":
-        return [np.arange(m.n_trees)]
     order = rng.permutation(m.n_trees)
-    if m.layout.kernel_is_weights:
-        (height, width), trees = m.layout.kernel_size, m.trees[order]
-        colour = (trees[:, 1] * height + trees[:, 2] % height) * width + trees[:, 3] % width
-        order = order[np.argsort(colour, kind="stable")]
-        cuts = np.flatnonzero(np.diff(np.sort(colour, kind="stable"))) + 1
-    else:
-        cuts = np.array([], np.int64)
-    return [
-        block[first : first + schedule.block_size]
-        for block in np.split(order, cuts)
-        for first in range(0, len(block), schedule.block_size)
-    ]
+    (height, width), trees = m.layout.kernel_size, m.trees[order]
+    colour = (trees[:, 1] * height + trees[:, 2] % height) * width + trees[:, 3] % width
+    by_colour = np.argsort(colour, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(colour[by_colour])) + 1, m.n_trees)
+    first = [0]
+    for end in ends.tolist():
+        first += [*range(first[-1] + most, end, most), end]
+    largest = int(np.diff(first).max(initial=1))
+    return Blocks(hold(order[by_colour]), hold(np.array(first)), largest)

@@ -14,8 +14,8 @@ from hcnet.archive.reading import Section
 from hcnet.engine.base import restore_arrays
 from hcnet.engine.cuda import arrays
 from hcnet.engine.cuda.arrays import DeviceArray, fetch, hold
-from hcnet.engine.cuda.engine import CUDAEngine
-from hcnet.engine.cuda.orders import Order, blocks_of, order_of
+from hcnet.engine.cuda.engine import CUDAEngine, on_device
+from hcnet.engine.cuda.orders import Blocks, Order, colours, order_of
 from hcnet.engine.dense import LARGEST_EXACT, REBUILD_EVERY
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
@@ -46,16 +46,21 @@ class CUDAPassing:
         self._shape = (n_starts * len(evidence), *evidence.shape[1:])
         self._n_images, self._n_starts = len(evidence), n_starts
         self._host = host  # what does not change: layout, images and trees
-        self._messages = _on_device(host)
+        self._messages = on_device(host)
         self._elements = hold(np.ravel_multi_index(tuple(elements.T), self._shape))
         self._placed = hold(where_placements_are(host))
         self._largest_weight = float(np.abs(weight_prior).max(initial=0.0))
         self._largest_placement = float(np.abs(placement_prior).max())
         self._orders: dict[Schedule, Order] = {}
-        self._blocks: dict[Schedule, list[DeviceArray]] = {}
+        self._colours: dict[int, Blocks] = {}
         self._sweeps = 0
         self._fresh = True  # the beliefs have been added up since the last sweep
         self._sums = tuple(arrays.filled(x.shape, 0.0) for x in self._beliefs())
+
+    @property
+    def leaves(self) -> int:
+        """ANDs of a tree."""
+        return self._host.layout.leaves
 
     def contents(self) -> Contents:
         """All messages and beliefs."""
@@ -107,8 +112,11 @@ class CUDAPassing:
             self._collect()
             self._add_priors()
         before = [arrays.copied(belief) for belief in self._beliefs()]
-        if schedule.name in ("blocks", "flooding"):
-            self._sweep_blocks(schedule, rng, damping)
+        if schedule.name == "blocks" and self._in_colours:
+            self._sweep_colours(schedule, rng, damping)
+        elif schedule.name in ("blocks", "flooding"):
+            for batch in schedule.batches(self._host.images, rng):
+                self._engine.update(m, batch, damping)
         else:
             for lanes in self._order(schedule).rounds_of(rng if schedule.shuffle else None):
                 self._engine.lanes(m, lanes, damping)
@@ -156,8 +164,12 @@ class CUDAPassing:
         return np.argwhere(self.placement_beliefs() > 0).astype(np.int64)
 
     def _on_host(self) -> Messages:
+        m, layout = self._messages, self._host.layout
+        field, kernel = fetch(m.field), fetch(m.kernel)
         return replace(
-            self._host, field=fetch(self._messages.field), kernel=fetch(self._messages.kernel)
+            self._host,
+            field=field.reshape(layout.field_shape),
+            kernel=kernel.reshape(layout.kernel_shape),
         )
 
     def _of_placements(self) -> DeviceArray:
@@ -180,15 +192,18 @@ class CUDAPassing:
             self._orders[schedule] = order_of(schedule, images, *size, self._engine.deterministic)
         return self._orders[schedule]
 
-    def _sweep_blocks(self, schedule: Schedule, rng: np.random.Generator, damping: float) -> None:
-        """Trees of a block at the same time; on a GPU those of a block share no placements."""
-        if schedule not in self._blocks:
-            found = blocks_of(schedule, self._host, self._n_images, rng)
-            self._blocks[schedule] = [hold(block) for block in found]
-        blocks = self._blocks[schedule]
-        for k in rng.permutation(len(blocks)) if schedule.shuffle else range(len(blocks)):
-            disjoint = schedule.name == "blocks"
-            self._engine.simultaneous(self._messages, blocks[k], damping, disjoint)
+    @property
+    def _in_colours(self) -> bool:
+        """Whether trees can be updated at the same time without sharing placements."""
+        return self._host.layout.kernel_is_weights and self._n_starts == 1
+
+    def _sweep_colours(self, schedule: Schedule, rng: np.random.Generator, damping: float) -> None:
+        most = schedule.block_size
+        if most not in self._colours:
+            self._colours[most] = colours(self._host, most, rng)
+        blocks = self._colours[most]
+        sequence = rng.permutation(blocks.n) if schedule.shuffle else np.arange(blocks.n)
+        self._engine.blocks(self._messages, blocks, hold(sequence), damping)
 
 
 def device_memory(layout: Layout, n_trees: int, lanes: int) -> int:
@@ -211,19 +226,3 @@ def where_placements_are(m: Messages) -> NDArray[np.int64]:
     numbers: Any = np.arange(int(np.prod(shape))).reshape(shape)
     found = layout.from_field(numbers) if layout.kernel_is_weights else layout.from_kernel(numbers)
     return np.ascontiguousarray(found, dtype=np.int64)
-
-
-def _on_device(host: Messages) -> Messages:
-    field_prior, kernel_prior = hold(host.field_prior), hold(host.kernel_prior)
-    edges = host.n_trees, host.layout.leaves
-    return replace(
-        host,
-        trees=hold(host.trees),
-        evidence=hold(host.evidence),
-        field_prior=field_prior,
-        kernel_prior=kernel_prior,
-        field=arrays.copied(field_prior),
-        kernel=arrays.copied(kernel_prior),
-        to_field=arrays.filled(edges, 0.0),
-        to_kernel=arrays.filled(edges, 0.0),
-    )

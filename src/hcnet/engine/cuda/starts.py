@@ -65,13 +65,13 @@ class Starts(CUDAPassing):
     def decoded(self, start: int) -> tuple[BoolArray, IntArray]:
         """Weights (features, channels, height, width) and placements of a start, as of now."""
         m, host = self._messages, self._host
-        field_rows = m.field.shape[0] // self._n_starts
-        kernel_rows = m.kernel.shape[0] // self._n_starts
+        layout = Layout(host.layout.layer, self._n_images)
+        f, k = m.field.size // self._n_starts, m.kernel.size // self._n_starts
         one = replace(
             host,
-            layout=Layout(host.layout.layer, self._n_images),
-            field=fetch(m.field[start * field_rows : (start + 1) * field_rows]),
-            kernel=fetch(m.kernel[start * kernel_rows : (start + 1) * kernel_rows]),
+            layout=layout,
+            field=fetch(m.field[start * f : (start + 1) * f]).reshape(layout.field_shape),
+            kernel=fetch(m.kernel[start * k : (start + 1) * k]).reshape(layout.kernel_shape),
         )
         W = np.swapaxes(one.weight_beliefs(), 0, 1) > 0
         placements = np.argwhere(one.placement_beliefs() > 0).astype(np.int64)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numba import cuda
 
-from hcnet.engine.cuda.compilation import SIMULATED, Number, compiled, inlined, kernel
+from hcnet.engine.cuda.compilation import SIMULATED, Number, compiled, inlined, kernel, kernel_for
 from hcnet.factors import HUGE
 
 _and_down, _and_up = compiled.and_down, compiled.and_up
@@ -30,21 +30,26 @@ WARP = 32
 # Threads of a block, at most and at least; the simulator starts a real one for each.
 MOST_THREADS = 4 if SIMULATED else 512
 LEAST_THREADS = 4 if SIMULATED else WARP
-# Leaves that a thread holds at most where blocks can be large enough: with fewer, more threads wait
-# for each other.
-MOST_LEAVES = 4
+# Leaves that a thread holds at most.  With fewer, more threads wait for each other; trees with more
+# leaves than all threads together can hold are gone through twice.
+MOST_LEAVES = 6
+# Threads of the blocks of a sweep in which everybody waits for everybody.
+BLOCK_THREADS = 4 if SIMULATED else 256
 _PARTIAL = MOST_THREADS if SIMULATED else MOST_THREADS // WARP
 _ALL = 0xFFFFFFFF
 
 
 def threads_for(leaves: int) -> tuple[int, int]:
-    """Threads of a block, and leaves of each of them: as few as possible have nothing to do."""
-    whole = [
+    """Threads of a block, and leaves that each of them holds; 0 if there are too many to hold.
+
+    As few threads as possible have nothing to do.
+    """
+    enough = [
         (threads, max(-(-leaves // threads), 1))
         for threads in range(LEAST_THREADS, MOST_THREADS + 1, LEAST_THREADS)
+        if threads * MOST_LEAVES >= leaves
     ]
-    enough = [pair for pair in whole if pair[1] <= MOST_LEAVES] or whole[-1:]
-    return min(enough, key=lambda pair: (pair[0] * pair[1], pair[0]))
+    return min(enough, key=lambda pair: (pair[0] * pair[1], pair[0]), default=(MOST_THREADS, 0))
 
 
 if SIMULATED:
@@ -107,7 +112,27 @@ def kernel_at(trees: Any, k: Any, n: Any) -> Any:
 
 
 @functools.cache
-def lane_kernel(leaves: int, even: bool, field_change: Change, kernel_change: Change) -> Any:
+def _commit(change: Change) -> Any:
+    """What to do with a change of a belief."""
+    own, shared = change == "own", change == "shared"
+
+    @inlined
+    def commit(beliefs: Any, at: Any, seen: Any, change: Any, held: Any, held_at: Any) -> None:
+        if own:
+            beliefs[at] = seen + change
+        elif shared:
+            if change != np.float32(0):
+                cuda.atomic.add(beliefs, at, change)
+        else:
+            held[held_at] = change
+
+    return commit
+
+
+@functools.cache
+def lane_kernel(
+    threads: int, leaves: int, even: bool, field_change: Change, kernel_change: Change
+) -> Any:
     """New messages of all trees of all lanes; `leaves` is how many a thread has of a tree.
 
     It is `even` if all threads have as many.
@@ -115,10 +140,11 @@ def lane_kernel(leaves: int, even: bool, field_change: Change, kernel_change: Ch
     Trees ``order[begin[lane] : end[lane]]`` make a lane.  Its beliefs begin at an offset of its
     own, where it has copies.
     """
-    field_own, field_shared = field_change == "own", field_change == "shared"
-    kernel_own, kernel_shared = kernel_change == "own", kernel_change == "shared"
+    if leaves == 0:
+        return _long_kernel(field_change, kernel_change)
+    commit_field, commit_kernel = _commit(field_change), _commit(kernel_change)
 
-    @kernel
+    @kernel_for(threads)
     def run(
         order: Any,
         begin: Any,
@@ -145,7 +171,7 @@ def lane_kernel(leaves: int, even: bool, field_change: Change, kernel_change: Ch
         seen_field = cuda.local.array(leaves, Number)
         seen_kernel = cuda.local.array(leaves, Number)
         lane = cuda.blockIdx.x
-        here, threads = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x)
+        here, apart = np.uint64(cuda.threadIdx.x), np.uint64(cuda.blockDim.x)
         width, row = np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
         n = np.uint64(shape[3]) * width
         begins, ends = np.int64(begin[lane]), np.int64(end[lane])
@@ -161,27 +187,23 @@ def lane_kernel(leaves: int, even: bool, field_change: Change, kernel_change: Ch
         next_b = evidence[k]
         next_at, next_row_at = field_at(trees, k, shape), kernel_at(trees, k, n)
         for i in range(leaves):
-            j = here + np.uint64(i) * threads
+            j = here + np.uint64(i) * apart
             place[i] = field_start + j // width * row + j % width
             if even or j < n:
                 next_field[i], next_kernel[i] = to_field[k * n + j], to_kernel[k * n + j]
         for q in range(begins, ends):
             k, b, at, row_at = following, next_b, next_at, kernel_start + next_row_at
             for i in range(leaves):
-                j = here + np.uint64(i) * threads
+                j = here + np.uint64(i) * apart
                 old_field[i], old_kernel[i] = next_field[i], next_kernel[i]
                 if even or j < n:
-                    seen_field[i] = field[at + place[i]]
-                    seen_kernel[i] = weights[row_at + j]
+                    seen_field[i], seen_kernel[i] = field[at + place[i]], weights[row_at + j]
             following = next_number
             next_number = np.uint64(order[min(q + 2, ends - 1)])
-            next_b = evidence[following]
-            next_at, next_row_at = (
-                field_at(trees, following, shape),
-                kernel_at(trees, following, n),
-            )
+            next_b, next_at = evidence[following], field_at(trees, following, shape)
+            next_row_at = kernel_at(trees, following, n)
             for i in range(leaves):
-                j = here + np.uint64(i) * threads
+                j = here + np.uint64(i) * apart
                 if even or j < n:
                     next_field[i] = to_field[following * n + j]
                     next_kernel[i] = to_kernel[following * n + j]
@@ -189,50 +211,169 @@ def lane_kernel(leaves: int, even: bool, field_change: Change, kernel_change: Ch
             total = np.float32(0)
             first, second = np.float32(-HUGE), np.float32(-HUGE)
             for i in range(leaves):
-                if even or here + np.uint64(i) * threads < n:
+                if even or here + np.uint64(i) * apart < n:
                     x = _and_down(seen_field[i] - old_field[i], seen_kernel[i] - old_kernel[i])
                     total += _or_share(x, cap)
                     second = _larger(second, _smaller(first, x))
                     first = _larger(first, x)
             total, first, second = _block_sums(total, first, second, sums)
             for i in range(leaves):
-                j = here + np.uint64(i) * threads
+                j = here + np.uint64(i) * apart
                 if even or j < n:
                     s, w = seen_field[i] - old_field[i], seen_kernel[i] - old_kernel[i]
                     up = _or_message(b, _and_down(s, w), total, cap, first, second)
                     new_field = keep * old_field[i] + damping * _and_up(w, up)
                     new_kernel = keep * old_kernel[i] + damping * _and_up(s, up)
                     to_field[k * n + j], to_kernel[k * n + j] = new_field, new_kernel
-                    change = new_field - old_field[i]
-                    if field_own:
-                        field[at + place[i]] = seen_field[i] + change
-                    elif field_shared:
-                        if change != np.float32(0):
-                            cuda.atomic.add(field, at + place[i], change)
-                    else:
-                        held_field[held_at + j] = change
-                    change = new_kernel - old_kernel[i]
-                    if kernel_own:
-                        weights[row_at + j] = seen_kernel[i] + change
-                    elif kernel_shared:
-                        if change != np.float32(0):
-                            cuda.atomic.add(weights, row_at + j, change)
-                    else:
-                        held_kernel[held_at + j] = change
+                    d_field, d_kernel = new_field - old_field[i], new_kernel - old_kernel[i]
+                    commit_field(
+                        field, at + place[i], seen_field[i], d_field, held_field, held_at + j
+                    )
+                    commit_kernel(
+                        weights, row_at + j, seen_kernel[i], d_kernel, held_kernel, held_at + j
+                    )
             cuda.syncthreads()
 
     return run
 
 
-@kernel
-def add_held_row(order: Any, trees: Any, held: Any, n: Any, weights: Any) -> None:
-    """Changes of the kernel that were held back, where all trees have the same row of it."""
-    at = kernel_at(trees, order[0], np.uint64(n))
-    for leaf in range(cuda.grid(1), n, cuda.gridsize(1)):
+@functools.cache
+def _visit(field_change: Change, kernel_change: Change) -> Any:
+    """New messages of one tree, whose leaves are gone through twice instead of being held."""
+    commit_field, commit_kernel = _commit(field_change), _commit(kernel_change)
+
+    @inlined
+    def visit(
+        k: Any,
+        b: Any,
+        at: Any,
+        row_at: Any,
+        shape: Any,
+        field: Any,
+        weights: Any,
+        to_field: Any,
+        to_kernel: Any,
+        held_field: Any,
+        held_kernel: Any,
+        held_at: Any,
+        damping: Any,
+        sums: Any,
+    ) -> None:
+        width, row = np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
+        n = np.uint64(shape[3]) * width
+        cap, keep = _or_cap(b), np.float32(1) - damping
         total = np.float32(0)
-        for q in range(order.size):
-            total += held[q * n + leaf]
-        weights[at + np.uint64(leaf)] += total
+        first, second = np.float32(-HUGE), np.float32(-HUGE)
+        for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
+            j = np.uint64(leaf)
+            s = field[at + j // width * row + j % width] - to_field[k * n + j]
+            x = _and_down(s, weights[row_at + j] - to_kernel[k * n + j])
+            total += _or_share(x, cap)
+            second = _larger(second, _smaller(first, x))
+            first = _larger(first, x)
+        total, first, second = _block_sums(total, first, second, sums)
+        for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
+            j = np.uint64(leaf)
+            place = at + j // width * row + j % width
+            seen_field, seen_kernel = field[place], weights[row_at + j]
+            old_field, old_kernel = to_field[k * n + j], to_kernel[k * n + j]
+            s, w = seen_field - old_field, seen_kernel - old_kernel
+            up = _or_message(b, _and_down(s, w), total, cap, first, second)
+            new_field = keep * old_field + damping * _and_up(w, up)
+            new_kernel = keep * old_kernel + damping * _and_up(s, up)
+            to_field[k * n + j], to_kernel[k * n + j] = new_field, new_kernel
+            commit_field(field, place, seen_field, new_field - old_field, held_field, held_at + j)
+            commit_kernel(
+                weights, row_at + j, seen_kernel, new_kernel - old_kernel, held_kernel, held_at + j
+            )
+        cuda.syncthreads()
+
+    return visit
+
+
+@functools.cache
+def _long_kernel(field_change: Change, kernel_change: Change) -> Any:
+    """`lane_kernel` for trees with more leaves than threads can hold."""
+    visit = _visit(field_change, kernel_change)
+
+    @kernel_for(MOST_THREADS)
+    def run(
+        order: Any,
+        begin: Any,
+        end: Any,
+        trees: Any,
+        evidence: Any,
+        shape: Any,
+        field: Any,
+        field_from: Any,
+        weights: Any,
+        weights_from: Any,
+        to_field: Any,
+        to_kernel: Any,
+        held_field: Any,
+        held_kernel: Any,
+        damping: Any,
+    ) -> None:
+        sums = cuda.shared.array((_PARTIAL, 3), Number)
+        lane = cuda.blockIdx.x
+        n = np.uint64(shape[3] * shape[4])
+        for q in range(begin[lane], end[lane]):
+            k = np.uint64(order[q])
+            at = np.uint64(field_from[lane]) + field_at(trees, k, shape)
+            row_at = np.uint64(weights_from[lane]) + kernel_at(trees, k, n)
+            beliefs = field, weights, to_field, to_kernel, held_field, held_kernel
+            visit(k, evidence[k], at, row_at, shape, *beliefs, np.uint64(lane) * n, damping, sums)
+
+    return run
+
+
+@functools.cache
+def blocks_kernel() -> Any:
+    """A whole sweep of blocks of trees that share no placement and have one row of the kernel.
+
+    Trees ``order[first[c] : first[c + 1]]`` are block c, and `sequence` says which comes when.
+    Everybody waits after each: changes of the kernel are held back, and added up in the order of
+    the trees.
+    """
+    visit = _visit("own", "held")
+
+    @kernel_for(BLOCK_THREADS)
+    def run(
+        sequence: Any,
+        first: Any,
+        order: Any,
+        trees: Any,
+        evidence: Any,
+        shape: Any,
+        field: Any,
+        weights: Any,
+        to_field: Any,
+        to_kernel: Any,
+        held: Any,
+        damping: Any,
+    ) -> None:
+        sums = cuda.shared.array((_PARTIAL, 3), Number)
+        everybody = cuda.cg.this_grid()
+        n = np.uint64(shape[3] * shape[4])
+        for c in range(sequence.size):
+            begin, end = first[sequence[c]], first[sequence[c] + 1]
+            row_at = kernel_at(trees, np.uint64(order[begin]), n)
+            for q in range(begin + cuda.blockIdx.x, end, cuda.gridDim.x):
+                k = np.uint64(order[q])
+                beliefs = field, weights, to_field, to_kernel, held, held
+                held_at = np.uint64(q - begin) * n
+                at = field_at(trees, k, shape)
+                visit(k, evidence[k], at, row_at, shape, *beliefs, held_at, damping, sums)
+            everybody.sync()
+            for leaf in range(cuda.grid(1), shape[3] * shape[4], cuda.gridsize(1)):
+                j = np.uint64(leaf)
+                total = np.float32(0)
+                for q in range(end - begin):
+                    total += held[np.uint64(q) * n + j]
+                weights[row_at + j] += total
+            everybody.sync()
+
+    return run
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from typing import Any
@@ -132,7 +133,9 @@ def sweeps(bench: Benchmark, quick: bool) -> None:
             )
 
 
-def fit_parts(bench: Benchmark, names: tuple[str, ...], numbers: range, modes: Any) -> None:
+def fit_parts(
+    bench: Benchmark, names: tuple[str, ...], numbers: range, modes: Any, memory: int | None
+) -> None:
     """Table 1: whole fits."""
     for name in names:
         generator, window, n_given, *_ = table1.DATA[name]
@@ -148,6 +151,7 @@ def fit_parts(bench: Benchmark, names: tuple[str, ...], numbers: range, modes: A
                     algorithm=algorithm,
                     device=device,
                     n_init=starts,
+                    max_memory=memory if device == "cuda" else None,
                     random_state=seed,
                 )
                 _, seconds, _ = measure(lambda: model.fit(data.images))  # noqa: B023
@@ -166,17 +170,20 @@ def fit_parts(bench: Benchmark, names: tuple[str, ...], numbers: range, modes: A
                 )
 
 
-def fit_shapes(bench: Benchmark, numbers: range) -> None:
+def fit_shapes(bench: Benchmark, numbers: range, devices: list[str]) -> None:
     """Two layers: whole fits."""
     for seed in numbers:
         data = shapes(feature_size=21, random_state=seed)
-        for device in ("cpu", "cuda"):
-            model = network(21, False, random_state=seed, device=device)
+        for device, deterministic in (("cpu", True), ("cuda", True), ("cuda", False)):
+            if device not in devices:
+                continue
+            how = {"device": device, "deterministic": deterministic}
+            model = network(21, False, random_state=seed, **how)
             _, seconds, _ = measure(lambda: model.fit(data.images))  # noqa: B023
             exact, iou = compare(model, data)
             bench.add(
                 part="shapes",
-                device=device,
+                device=device + ("" if deterministic else ", asynchronous"),
                 seed=seed,
                 w2_exact=exact,
                 iou_mean=float(iou.mean()),
@@ -235,7 +242,7 @@ def report(rows: list[Row]) -> str:
     texts.append(table([*header, "IoU", "seconds"], lines))
     print()
     lines = []
-    for device in ("cpu", "cuda"):
+    for device in ("cpu", "cuda", "cuda, asynchronous"):
         mine = [r for r in rows if r["part"] == "shapes" and r["device"] == device]
         if mine:
             solved = sum(r["w2_exact"] and r["train_right"] == 100 for r in mine)
@@ -248,14 +255,22 @@ def report(rows: list[Row]) -> str:
     return "\n\n".join(texts)
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Which of the two to measure, and how much of the GPU."""
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="of fits; both without")
+    parser.add_argument("--gigabytes", type=float, help="of the GPU that a fit may take")
+
+
 def main(arguments: list[str] | None = None) -> Benchmark:
     """Run the benchmark."""
-    bench, options = start("gpu", "the CUDA engine beside the CPU", arguments)
+    bench, options = start("gpu", "the CUDA engine beside the CPU", arguments, add_options)
     problem = why_not_cuda()
     if problem:
         sys.exit(f"Nothing was measured: {problem}.")
     print("; ".join(gpus()), "\n", flush=True)
-    wanted = options.only.split(",") if options.only else list(PARTS)
+    asked = options.only.split(",") if options.only else []
+    wanted = [part for part in PARTS if part in asked] or list(PARTS)
+    devices = [options.device] if options.device else ["cpu", "cuda"]
     n = options.seeds or (1 if options.quick else 20)
     numbers = range(options.first_seed, options.first_seed + n)
     if "sweeps" in wanted:
@@ -263,9 +278,15 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     if "table1" in wanted:
         names = ("two bars", "symbols") if options.quick else tuple(table1.DATA)
         modes = [("cpu", "refined"), ("cuda", "refined"), ("cuda", "mpmp")]
-        fit_parts(bench, selected(options.only, names), numbers, modes)
+        modes = [
+            mode
+            for mode in modes
+            if mode[0] in devices and (mode[1] in asked or not {"refined", "mpmp"} & set(asked))
+        ]
+        memory = None if options.gigabytes is None else int(options.gigabytes * 2**30)
+        fit_parts(bench, selected(options.only, names), numbers, modes, memory)
     if "shapes" in wanted:
-        fit_shapes(bench, numbers)
+        fit_shapes(bench, numbers, devices)
     report(bench.rows)
     return bench
 

@@ -16,15 +16,17 @@ from hcnet.factors import HUGE
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
 # Threads of a block that has nothing to do together; the simulator starts a real one for each.
-THREADS = 2 if SIMULATED else 256
+THREADS = 1 if SIMULATED else 256
 # Blocks that keep all of a GPU busy; work beyond that is shared out among them.
 MOST_BLOCKS = 2 if SIMULATED else 4096
 
 # Blocks are few where there are few images, and Numba would say so every time.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 
-# Registers that the threads of a block have together, and each of them at most.
-_REGISTERS, _MOST_REGISTERS = 2**16, 248
+# Threads that work in step; a processor has so many partitions for them, each with so many
+# registers, of which a thread can have so many.
+WARP = 32
+_PARTITIONS, _REGISTERS, _MOST_REGISTERS = 4, 2**14, 248
 
 Number = types.float32
 _OPTIONS: dict[str, Any] = {} if SIMULATED else {"forceinline": True}
@@ -36,7 +38,9 @@ def kernel_for(threads: int) -> Any:
     """The same, for blocks of so many threads, which have to share the registers."""
     if SIMULATED:
         return kernel
-    return cuda.jit(max_registers=min(_REGISTERS // threads // 8 * 8, _MOST_REGISTERS))
+    warps = -(-threads // (WARP * _PARTITIONS))
+    each = _REGISTERS // (warps * WARP) // 8 * 8
+    return cuda.jit(max_registers=min(each, _MOST_REGISTERS))
 
 
 inlined: Any = cuda.jit(device=True, **_OPTIONS)  # called by kernels

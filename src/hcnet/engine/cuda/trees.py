@@ -14,7 +14,15 @@ from typing import Any, Literal
 import numpy as np
 from numba import cuda
 
-from hcnet.engine.cuda.compilation import SIMULATED, Number, compiled, inlined, kernel, kernel_for
+from hcnet.engine.cuda.compilation import (
+    SIMULATED,
+    WARP,
+    Number,
+    compiled,
+    inlined,
+    kernel,
+    kernel_for,
+)
 from hcnet.factors import HUGE
 
 _and_down, _and_up = compiled.and_down, compiled.and_up
@@ -26,15 +34,14 @@ _merged_second = compiled.merged_second
 # too, in the order of chance; or held back.
 Change = Literal["own", "shared", "held"]
 
-WARP = 32
 # Threads of a block, at most and at least; the simulator starts a real one for each.
-MOST_THREADS = 4 if SIMULATED else 512
-LEAST_THREADS = 4 if SIMULATED else WARP
+MOST_THREADS = 2 if SIMULATED else 512
+LEAST_THREADS = 2 if SIMULATED else WARP
 # Leaves that a thread holds at most.  With fewer, more threads wait for each other; trees with more
 # leaves than all threads together can hold are gone through twice.
-MOST_LEAVES = 6
+MOST_LEAVES = 8
 # Threads of the blocks of a sweep in which everybody waits for everybody.
-BLOCK_THREADS = 4 if SIMULATED else 256
+BLOCK_THREADS = 2 if SIMULATED else 256
 _PARTIAL = MOST_THREADS if SIMULATED else MOST_THREADS // WARP
 _ALL = 0xFFFFFFFF
 

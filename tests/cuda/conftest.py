@@ -1,0 +1,19 @@
+"""Tests of the CUDA engine: on a GPU, or in Numba's simulator (`make test`, `make test-gpu`)."""
+
+import pytest
+
+pytest.importorskip("numba_cuda", reason="pip install 'hcnet[cuda]'")
+
+from hcnet.engine.cuda.compilation import SIMULATED
+from hcnet.engine.devices import why_not_cuda
+
+
+def pytest_collection_modifyitems(items):
+    problem = None if SIMULATED else why_not_cuda()
+    for item in items:
+        if "tests/cuda" not in item.path.as_posix():
+            continue
+        if problem is not None:
+            item.add_marker(pytest.mark.skip(reason=problem))
+        elif SIMULATED and item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason="too large for the simulator"))

@@ -1,11 +1,18 @@
 """Tests of the CUDA engine: on a GPU, or in Numba's simulator (`make test`, `make test-gpu`)."""
 
+import sys
+
 import pytest
 
 pytest.importorskip("numba_cuda", reason="pip install 'hcnet[cuda]'")
 
 from hcnet.engine.cuda.compilation import SIMULATED
 from hcnet.engine.devices import why_not_cuda
+
+if SIMULATED:
+    # Who waits in the simulator asks again and again; with Python's own interval it takes five
+    # times as long.
+    sys.setswitchinterval(1e-4)
 
 
 def pytest_collection_modifyitems(items):

@@ -39,7 +39,7 @@ MOST_THREADS = 2 if SIMULATED else 512
 LEAST_THREADS = 2 if SIMULATED else WARP
 # Leaves that a thread holds at most.  With fewer, more threads wait for each other; trees with more
 # leaves than all threads together can hold are gone through twice.
-MOST_LEAVES = 8
+MOST_LEAVES = 6
 # Threads of the blocks of a sweep in which everybody waits for everybody.
 BLOCK_THREADS = 2 if SIMULATED else 256
 _PARTIAL = MOST_THREADS if SIMULATED else MOST_THREADS // WARP

@@ -54,8 +54,14 @@ class LiveReport:
         if self._broken or time.perf_counter() < self._next:
             return
         began = time.perf_counter()
+        model = step.model()
+        if not hasattr(model, "_live_report"):
+            raise TypeError(
+                f"A live report is about images, and {type(model).__name__} learns from a table; "
+                f"pass another callback, or verbose=True for a progress bar."
+            )
         try:
-            step.model()._live_report(self.path, self.X, self.mask, self.names, step)
+            model._live_report(self.path, self.X, self.mask, self.names, step)
         except OSError as error:  # a full disk must not end hours of learning
             self._broken = True
             warnings.warn(

@@ -101,7 +101,7 @@ def _check_values(array: NDArray[Any], mask: ArrayLike | None) -> BoolArray:
         finite = known[np.isfinite(known)].astype(float)
         middle = (finite.min() + finite.max()) / 2 if finite.size else 0.5
         # Ink is rarer than paper, and in most pictures dark.
-        side, other = ("<", ">") if (finite > middle).mean() > 0.5 else (">", "<")
+        side, other = ("<", ">") if 2 * (finite > middle).sum() > finite.size else (">", "<")
         raise ValueError(
             f"X must hold only 0 and 1, got values such as {odd[0]:g} ({odd.size} of {known.size} "
             f"entries are neither; inf and NaN count as such); binarise first: X {side} {middle:g} "

@@ -29,7 +29,7 @@ LAYERS = (
     ("estimators", "preprocessing"),
     ("hcnet",),  # the public names
     ("metrics",),
-    ("demo",),
+    ("demo", "benchmark"),
     ("commands",),
     ("cli", "__main__"),
 )

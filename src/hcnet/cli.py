@@ -11,6 +11,7 @@ from typing import Any
 
 from hcnet import __version__
 from hcnet.commands import (
+    bench,
     classify,
     completion,
     demo,
@@ -35,6 +36,7 @@ COMMANDS: tuple[Command, ...] = (
     *sample.COMMANDS,
     *report.COMMANDS,
     *demo.COMMANDS,
+    *bench.COMMANDS,
     *info.COMMANDS,
     *completion.COMMANDS,
 )

@@ -11,6 +11,7 @@ from running import hcnet, inside, one_sentence
 
 from hcnet import HCN, FeatureLearner
 from hcnet.image_files import read_images
+from hcnet.plotting.drawing import PALE
 
 
 def rows(text):
@@ -163,6 +164,27 @@ def test_encode_a_network_names_layers(network, folder):
     assert len(first) == sum(int(level.sum()) for level in S)
 
 
+def test_encode_draws_what_explains_the_images_of_a_network(network, folder, tmp_path):
+    with np.load(folder / "shapes.npz") as data:
+        X = data["X"][:4]
+    np.save(tmp_path / "four.npy", X)
+    result = inside(
+        "encode", network[0], tmp_path / "four.npy", "--picture", tmp_path / "p.png", "--quiet"
+    )
+    assert result.returncode == 0, result.stderr
+    model = HCN.load(network[0])
+    with Image.open(tmp_path / "p.png") as picture:
+        assert (np.asarray(picture) == np.asarray(model.picture_of(X))).all()
+    one = np.asarray(model.picture_of(X[:1], scale=3))[2:-1:3, 2:-1:3].astype(int)
+    made, seen = model.denoise(X[:1])[0, 0], X[0, 0]
+    coloured = np.ptp(one, axis=-1) > 0
+    # Boxes are drawn around parts, through paper and over ink that nothing explains.
+    assert coloured[made].all()
+    grey = (one == PALE).all(axis=-1)
+    assert not (grey & ~(seen & ~made)).any()
+    assert grey.any()
+
+
 def test_sample_draws_images_of_a_class(network, tmp_path):
     words = ["sample", network[0], "-n", 5, "--label", 1, "--random-state", 3, "--json"]
     result = hcnet(*words, "-o", tmp_path / "s.tif")
@@ -185,9 +207,9 @@ def test_other_commands_that_need_another_model_say_so(parts, network, tmp_path)
         inside("sample", parts[0], "-o", tmp_path / "a.png")
     )
     (tmp_path / "a.csv").write_text("file,page,part,row,column\nx,0,0,0,0\n")
-    assert "render needs parts" in one_sentence(
-        inside("render", network[0], tmp_path / "a.csv", "-o", tmp_path / "a.png")
-    )
+    said = one_sentence(inside("render", network[0], tmp_path / "a.csv", "-o", tmp_path / "a.png"))
+    assert "render needs parts" in said
+    assert "use hcnet denoise" in said
 
 
 def test_images_that_do_not_fit_the_network_are_one_sentence(network, folder, tmp_path):

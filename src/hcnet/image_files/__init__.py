@@ -2,12 +2,13 @@
 
 from hcnet.image_files.binarising import binarise, otsu_threshold
 from hcnet.image_files.labels import read_labels
-from hcnet.image_files.reading import ImageSet, read_images, stream_images
+from hcnet.image_files.reading import ImageSet, files_of_images, read_images, stream_images
 from hcnet.image_files.writing import write_images
 
 __all__ = [
     "ImageSet",
     "binarise",
+    "files_of_images",
     "otsu_threshold",
     "read_images",
     "read_labels",

@@ -145,6 +145,7 @@ def test_classify_gives_classes_probabilities_and_how_many_are_right(network, fo
     table = inside("classify", network[0], folder / "shapes.npz", "-o", tmp_path / "t.csv")
     assert table.stdout == ""
     assert len(rows((tmp_path / "t.csv").read_text())) == 24
+    assert "24 rows written to" in table.stderr
 
 
 def test_cluster_gives_templates(network, folder):
@@ -226,6 +227,40 @@ def test_report_is_one_file_about_the_model_and_the_images(parts, folder, tmp_pa
     assert "exists already" in one_sentence(
         inside("report", parts[0], folder / "scans", "-o", tmp_path / "r.html"), 3
     )
+
+
+def test_a_report_needs_no_images(parts, network, tmp_path):
+    for k, (model, *_) in enumerate((parts, network)):
+        result = inside("report", model, "-o", tmp_path / f"{k}.html")
+        assert result.returncode == 0, result.stderr
+        assert "<html" in (tmp_path / f"{k}.html").read_text(encoding="utf-8")
+    labels = inside("report", network[0], "--labels", "folders", "-o", tmp_path / "a.html")
+    assert "Labels are of images" in one_sentence(labels)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["report", "{model}", "{scan}", "-o", "a.pdf"], "a.pdf does not end in .html"),
+        (["learn", "{scan}", "-o", "a.hcn", "--report", "a.txt"], "a.txt does not end in .html"),
+        (["learn", "{scan}", "-o", "a.hcn", "--live", "a.txt"], "a.txt does not end in .html"),
+        (["show", "{model}", "-o", "a.jpg"], "a.jpg does not end in .png"),
+        (["encode", "{model}", "{scan}", "--picture", "a.jpg"], "a.jpg does not end in .png"),
+        (["denoise", "{model}", "{scan}", "-o", "a.jpg"], "a.jpg ends in .jpg, which loses pixels"),
+        (["inpaint", "{model}", "{scan}", "-o", "a.tif", "--picture", "a.jpg"], "not end in .png"),
+        (["classify", "{net}", "{scan}", "--labels", "folders", "--confusion", "a.gif"], ".png"),
+        (["sample", "{net}", "-o", "a.jpg"], "a.jpg ends in .jpg, which loses pixels"),
+    ],
+)
+def test_names_that_cannot_be_written_to_are_refused_before_the_work(
+    parts, network, folder, tmp_path, monkeypatch, words, message
+):
+    monkeypatch.chdir(tmp_path)
+    names = {"model": parts[0], "net": network[0], "scan": folder / "scans" / "page0.png"}
+    result = inside(*(word.format(**names) for word in words))
+    assert message in one_sentence(result)
+    assert result.stderr.count("\n") == 1  # no image was read
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_learn_writes_a_report_while_and_after_it_learns(folder, tmp_path):

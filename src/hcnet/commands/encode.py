@@ -52,9 +52,10 @@ def _encode(options: argparse.Namespace) -> int:
     from hcnet import HCN
     from hcnet.commands.inputs import read
     from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import as_csv, check_free, deliver
+    from hcnet.commands.outputs import as_csv, check_free, check_picture, deliver
 
-    check_free(options.force, options.output, options.picture)
+    check_free(options.force, options.output)
+    check_picture(options.force, options.picture)
     model = load_model(options.model)
     images = read(options)
     placed = model.placements(images.X, images.mask)
@@ -101,8 +102,9 @@ def _draw(options: argparse.Namespace, model: Any, images: ImageSet, placed: Any
 
 def _render(options: argparse.Namespace) -> int:
     from hcnet.commands.models import load_parts
-    from hcnet.image_files import write_images
+    from hcnet.image_files import images_path, write_images
 
+    images_path(options.output)
     model = load_parts(options.model, "render")
     images, rows, size = _codes(options.codes)
     if options.image_size is not None:
@@ -150,7 +152,7 @@ COMMANDS = (
     Command(
         "encode",
         "say which part is where in each image, as CSV or JSON",
-        "hcnet encode letters.hcn scans/ -o placements.csv",
+        "hcnet encode letters.hcn page.png -o placements.csv",
         _encode_arguments,
         _encode,
     ),

@@ -64,12 +64,14 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from hcnet.commands.outputs import check_free
+    from hcnet.commands.outputs import check_free, check_report
     from hcnet.engine.driver import Status
 
     kind, given = parameters(options)
     _check(options, kind)
-    check_free(options.force, options.output, options.report, options.live)
+    check_free(options.force, options.output)
+    for report in (options.report, options.live):
+        check_report(options.force, report)
     began = time.perf_counter()
     images = read(options, options.mask, first=LOOKED_AT if options.stream else None)
     y = _labels(options, images)
@@ -178,8 +180,8 @@ COMMANDS = (
         "learn",
         "learn the parts of images, or a network of them, and write a model file",
         "hcnet learn scans/ --feature-size 12x12 --random-state 0 -o letters.hcn\n"
-        "  hcnet learn digits.npz --layer n_features=4,size=21 --layer templates --n-classes 4 "
-        "-o digits.hcn",
+        "  hcnet learn shapes.npz --labels shapes.npz --layer n_features=4,size=21 "
+        "--layer templates \\\n      --templates-per-class 2 -o shapes.hcn",
         _arguments,
         _run,
     ),

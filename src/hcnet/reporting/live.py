@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from hcnet.progress import Step
 from hcnet.reporting.finishing import REFRESH
-from hcnet.whole_files import file_path, refuse_existing
+from hcnet.reporting.page import report_path
+from hcnet.whole_files import refuse_existing
 
 # Writing may take this share of the time of a run.
 SHARE = 0.1
@@ -43,7 +44,7 @@ class LiveReport:
         names: Sequence[str] | None = None,
         overwrite: bool = False,
     ) -> None:
-        self.path = file_path(path)
+        self.path = report_path(path)
         refuse_existing(self.path, overwrite)
         self.X, self.mask, self.names = X, mask, names
         self._next = 0.0

@@ -88,12 +88,12 @@ def _draw(options: argparse.Namespace, model: Any, images: ImageSet, placed: Any
     from hcnet import HCN
     from hcnet.plotting import save_picture, show_placements
     from hcnet.plotting.drawing import tile_grid
-    from hcnet.plotting.parts import sheet_scale
+    from hcnet.plotting.parts import places_scale
 
     if isinstance(model, HCN):
         picture = model.picture_of(images.X, images.mask)
     else:
-        parts, scale = model.features_, sheet_scale(images.X)
+        parts, scale = model.features_, places_scale(images.X)
         picture = tile_grid(
             [show_placements(x, placed, parts, n, scale) for n, x in enumerate(images.X)]
         )

@@ -23,7 +23,7 @@ from hcnet.images import Images
 from hcnet.plotting.drawing import tile_grid
 from hcnet.plotting.errors import MOST_CLASSES, show_confusion
 from hcnet.plotting.network import show_hierarchy
-from hcnet.plotting.parts import draw_places, sheet_scale
+from hcnet.plotting.parts import draw_places, places_scale
 from hcnet.progress import Step
 from hcnet.reporting.content import first, how_many
 from hcnet.reporting.network import network_content
@@ -77,7 +77,7 @@ class NetworkReporting:
         """
         images = self._check(X, mask).images
         found = self._configuration(images)
-        scale, tiles = sheet_scale(images.pixels, scale=scale), []
+        scale, tiles = places_scale(images.pixels, scale), []
         for n, image in enumerate(images.pixels):
             places = []
             for node in nodes(self._model.network, self.weights_, found, n):

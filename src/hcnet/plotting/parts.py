@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,19 +75,18 @@ def image_grid(
     if not shapes:
         return blank(1, 1)
     columns = min(columns or sheet_columns(len(shapes)), len(shapes))
-    scale = sheet_scale(shapes, columns, scale)
+    side = max(max(one.shape[1:]) for one in shapes)
+    scale = enlargement(scale, columns * side, IMAGE_SIDE)
     return tile_grid([show_image(one, scale=scale) for one in shapes], columns, lines)
 
 
-def sheet_scale(
-    images: Sequence[NDArray[Any]] | NDArray[Any],
-    columns: int | None = None,
-    scale: int | None = None,
-) -> int:
-    """Screen pixels per pixel of images that are drawn beside each other."""
-    columns = columns or sheet_columns(len(images))
-    side = max(max(one.shape[-2:]) for one in images)
-    return enlargement(scale, columns * side, IMAGE_SIDE)
+def places_scale(images: NDArray[np.generic], scale: int | None = None) -> int:
+    """Screen pixels per pixel of images that are drawn beside each other with their parts.
+
+    However many there are, colours and boxes of each can still be seen.
+    """
+    room = max(2 * PART_SIDE, IMAGE_SIDE // sheet_columns(len(images)))
+    return enlargement(scale, max(images.shape[-2:]), room)
 
 
 def show_features(

@@ -19,7 +19,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kinds",
         nargs="*",
-        type=_kind,
+        choices=KINDS,
         metavar="WHAT",
         help=f"any of {', '.join(KINDS)} (default: all of them)",
     )
@@ -29,12 +29,6 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=arguments.seed, default=0, metavar="N", help="other images (default: 0)"
     )
-
-
-def _kind(word: str) -> str:
-    if word not in KINDS:
-        raise argparse.ArgumentTypeError(f"must be one of {', '.join(KINDS)}, got {word!r}")
-    return word
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -17,11 +17,11 @@ NOTE = (
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "kinds",
-        nargs="*",
+        "kind",
+        nargs="?",
         choices=KINDS,
         metavar="WHAT",
-        help=f"any of {', '.join(KINDS)} (default: all of them)",
+        help=f"only {', '.join(KINDS[:-1])} or {KINDS[-1]} (default: all of them)",
     )
     parser.add_argument(
         "--quick", action="store_true", help="leave out what takes more than a few seconds"
@@ -36,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
     from hcnet.environment import environment
     from hcnet.progress import Bar, Silence
 
-    kinds = [kind for kind in KINDS if kind in options.kinds or not options.kinds]
+    kinds = KINDS if options.kind is None else (options.kind,)
     machine = environment()
     progress = Bar() if on_a_terminal(options) else Silence()
     found = measure_all(kinds, options.quick, options.seed, progress)

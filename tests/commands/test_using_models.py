@@ -46,6 +46,15 @@ def test_denoise_writes_many_images_in_several_ways(parts, folder, tmp_path, nam
     assert "exists already" in one_sentence(again, 3)
 
 
+@pytest.mark.parametrize("command", ["denoise", "inpaint"])
+def test_an_image_in_the_way_is_said_before_anything_is_written(parts, folder, tmp_path, command):
+    (tmp_path / "mine.png").write_text("mine")
+    words = [parts[0], folder / "scans" / "page0.png", "-o", tmp_path / "mine.png"]
+    result = inside(command, *words, "--picture", tmp_path / "errors.png")
+    assert "exists already" in one_sentence(result, 3)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.png"]
+
+
 def test_images_of_other_sizes_come_back_in_their_own(parts, folder, tmp_path):
     small = np.load(folder / "bars0.npy")[:15, :20]
     Image.fromarray(np.where(small, 0, 255).astype(np.uint8)).save(tmp_path / "small.png")

@@ -102,9 +102,10 @@ def _draw(options: argparse.Namespace, model: Any, images: ImageSet, placed: Any
 
 def _render(options: argparse.Namespace) -> int:
     from hcnet.commands.models import load_parts
-    from hcnet.image_files import images_path, write_images
+    from hcnet.commands.outputs import check_images
+    from hcnet.image_files import write_images
 
-    images_path(options.output)
+    check_images(options.force, options.output)
     model = load_parts(options.model, "render")
     images, rows, size = _codes(options.codes)
     if options.image_size is not None:

@@ -35,10 +35,9 @@ def _inpaint_arguments(parser: argparse.ArgumentParser) -> None:
 def _denoise(options: argparse.Namespace) -> int:
     from hcnet.commands.inputs import read
     from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import check_picture
-    from hcnet.image_files import images_path
+    from hcnet.commands.outputs import check_images, check_picture
 
-    images_path(options.output)
+    check_images(options.force, options.output)
     check_picture(options.force, options.picture)
     model = load_model(options.model)
     images = read(options)
@@ -54,10 +53,9 @@ def _denoise(options: argparse.Namespace) -> int:
 def _inpaint(options: argparse.Namespace) -> int:
     from hcnet.commands.inputs import read
     from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import check_picture
-    from hcnet.image_files import images_path
+    from hcnet.commands.outputs import check_images, check_picture
 
-    images_path(options.output)
+    check_images(options.force, options.output)
     check_picture(options.force, options.picture)
     model = load_model(options.model)
     images = read(options, options.mask)

@@ -29,9 +29,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from hcnet.commands.models import load_network
-    from hcnet.image_files import images_path, write_images
+    from hcnet.commands.outputs import check_images
+    from hcnet.image_files import write_images
 
-    images_path(options.output)
+    check_images(options.force, options.output)
     model = load_network(options.model, "sample")
     by_name = {str(name): name for name in model.classes_.tolist()}
     label = by_name.get(options.label, options.label)

@@ -15,10 +15,8 @@ from typing import Any
 
 import numba
 import numpy as np
-import scipy
-import sklearn
 
-import hcnet
+from hcnet.environment import processor, versions
 
 Row = dict[str, Any]
 
@@ -82,34 +80,18 @@ def facts() -> Row:
     """Machine and versions."""
     return {
         "machine": {
-            "processor": _processor(),
+            "processor": processor(),
             "cores": os.cpu_count(),
             "threads": numba.get_num_threads(),
             "system": platform.system(),
         },
-        "versions": {
-            "hcnet": hcnet.__version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "scipy": scipy.__version__,
-            "numba": numba.__version__,
-            "scikit-learn": sklearn.__version__,
-        },
+        "versions": versions(),
     }
 
 
 def machine_line() -> str:
     """One line about the machine, for people."""
-    return f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    return f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 
 def measure(work: Callable[[], Any]) -> tuple[Any, float, float | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.harness import Benchmark, Row, selected, spread, start, table
 from benchmarks.rivals import RIVALS, held_out
-from benchmarks.shape_models import compare, network, test_set, wrong
+from hcnet.benchmark.shape_models import compare, network, test_set, wrong
 from hcnet.datasets import shapes
 
 SIZE = 21

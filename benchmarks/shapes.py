@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
-from benchmarks.shape_models import SIZES, compare, network, test_set, true_wrong, wrong
+from hcnet.benchmark.shape_models import SIZES, compare, network, test_set, true_wrong, wrong
 from hcnet.datasets import shapes
 
 PAPER = {False: "0.6", True: "0.07"}

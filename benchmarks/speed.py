@@ -2,75 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import Any
-
 import numba
 import numpy as np
 
 from benchmarks.harness import Benchmark, Row, start, table
-from hcnet.engine.cpu import CPUEngine
+from hcnet.benchmark.sweeps import SHAPES, Shape, sweep_cost
 from hcnet.engine.schedules import Schedule
-from hcnet.images import Images, Noise
-from hcnet.layers import FeatureLayer
-from hcnet.messages import Messages, start_messages, trees_of
 
-# images, channels, image, features, window, border
-SHAPES: dict[str, tuple[Any, ...]] = {
-    "page 200×200, 12 parts of 12×12": (1, 1, (200, 200), 12, (12, 12), "full"),
-    "100 images of 14×14, 5 parts of 6×6": (100, 1, (14, 14), 5, (6, 6), "full"),
-    "MNIST layer: 4 × 16×28×28, 64 parts of 26×26": (4, 16, (28, 28), 64, (26, 26), "valid"),
-}
 GROWTH = {
-    "images": [(n, 1, (30, 30), 6, (8, 8), "full") for n in (4, 8, 16, 32)],
-    "image area": [(1, 1, (s, s), 6, (8, 8), "full") for s in (60, 85, 120, 170)],
-    "features": [(1, 1, (80, 80), f, (8, 8), "full") for f in (4, 8, 16, 32)],
-    "feature area": [(1, 1, (80, 80), 6, (s, s), "full") for s in (6, 8, 12, 17)],
+    "images": [Shape(n, 1, (30, 30), 6, (8, 8)) for n in (4, 8, 16, 32)],
+    "image area": [Shape(1, 1, (s, s), 6, (8, 8)) for s in (60, 85, 120, 170)],
+    "features": [Shape(1, 1, (80, 80), f, (8, 8)) for f in (4, 8, 16, 32)],
+    "feature area": [Shape(1, 1, (80, 80), 6, (s, s)) for s in (6, 8, 12, 17)],
 }
-
-
-def prepare(shape: tuple[Any, ...]) -> Messages:
-    n, channels, size, n_features, window, border = shape
-    rng = np.random.default_rng(0)
-    pixels = rng.random((n, channels, *size)) < 0.2
-    images = Images(pixels, np.ones_like(pixels))
-    layer = FeatureLayer(n_features, channels, window, size, border)
-    prior = rng.normal(-0.5, 0.1, (channels, n_features, *window)).astype(np.float32)
-    pixels = trees_of(images.observed, rng)
-    return start_messages(layer, pixels, images.evidence(Noise(0.01, 0.01)), -10.0, prior)
-
-
-def best_of(work: Callable[[], None], times: int) -> float:
-    seconds = []
-    for _ in range(times):
-        began = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
-
-
-def sweep_and_copy(shape: tuple[Any, ...], name: str, times: int) -> tuple[float, float, int]:
-    """Seconds per sweep, seconds to copy the messages, ANDs.  In turn, within one run."""
-    messages = prepare(shape)
-    engine, schedule = CPUEngine(), Schedule(name)  # type: ignore[arg-type]
-    rng = np.random.default_rng(1)
-    target = np.empty_like(messages.to_field)
-
-    def sweep() -> None:
-        for batch in schedule.batches(messages.images, rng):
-            engine.update(messages, batch, 1.0)
-
-    def copy() -> None:
-        # An update reads and writes both messages of every AND: the same bytes as two copies.
-        np.copyto(target, messages.to_field)
-        np.copyto(target, messages.to_kernel)
-
-    sweep()
-    copy()
-    results = [(best_of(sweep, 1), best_of(copy, 1)) for _ in range(times)]
-    ands = messages.to_field.size
-    return min(r[0] for r in results), min(r[1] for r in results), ands
 
 
 def report(rows: list[Row]) -> str:
@@ -111,30 +55,27 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     times = 3 if options.quick else 7
     everything = numba.config.NUMBA_NUM_THREADS
     for shape_name, shape in SHAPES.items():
-        schedules = ["sequential", "blocks"] if shape[0] == 1 else ["sequential", "per-image"]
+        schedules = ["sequential", "blocks"] if shape.images == 1 else ["sequential", "per-image"]
         for schedule in schedules:
             for threads in (1, everything) if schedule != "sequential" else (1,):
                 numba.set_num_threads(threads)
-                seconds, copied, ands = sweep_and_copy(shape, schedule, times)
+                cost = sweep_cost(shape, Schedule(schedule), times)
                 bench.add(
                     shape=shape_name,
                     schedule=schedule,
                     threads_used=threads,
-                    ands=ands,
-                    ns_per_and=seconds / ands * 1e9,
-                    ns_copy=copied / ands * 1e9,
-                    ratio=seconds / copied,
+                    ands=cost.ands,
+                    ns_per_and=cost.seconds / cost.ands * 1e9,
+                    ns_copy=cost.copy_seconds / cost.ands * 1e9,
+                    ratio=cost.seconds / cost.copy_seconds,
                     seed=0,
                 )
     numba.set_num_threads(1)
     for what, shapes in GROWTH.items():
-        work, cost = [], []
-        for shape in shapes:
-            seconds, _, ands = sweep_and_copy(shape, "sequential", times)
-            work.append(ands)
-            cost.append(seconds)
-        slope = float(np.polyfit(np.log(work), np.log(cost), 1)[0])
-        bench.add(growth=what, ands=work, seconds=cost, exponent=slope, seed=0)
+        costs = [sweep_cost(shape, Schedule("sequential"), times) for shape in shapes]
+        work, seconds = [cost.ands for cost in costs], [cost.seconds for cost in costs]
+        slope = float(np.polyfit(np.log(work), np.log(seconds), 1)[0])
+        bench.add(growth=what, ands=work, seconds=seconds, exponent=slope, seed=0)
     report(bench.rows)
     return bench
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numba
 import numpy as np
@@ -13,20 +11,12 @@ from numpy.typing import NDArray
 from benchmarks.baselines import noca_learner
 from benchmarks.harness import Benchmark, Row, measure, seeds, spread, start, table
 from hcnet import FeatureLearner
-from hcnet.datasets import PartsData, letters, symbols, text, two_bars
+from hcnet.benchmark.paper_images import PAPER_IMAGES
+from hcnet.datasets import PartsData
 from hcnet.images import BoolArray
 from hcnet.metrics import bits_saved, matched_iou, part_iou, true_compression, true_explanation
 from hcnet.refine.search import Search
 
-# name: (generator, window or None for the true one, features for plain MPMP, paper's ratio,
-#        paper's minutes)
-DATA: dict[str, tuple[Callable[..., PartsData], Any, int, float, float]] = {
-    "two bars": (two_bars, None, 4, 0.83, 0.07),
-    "symbols": (symbols, None, 6, 0.11, 0.42),
-    "clean letters": (letters, (12, 12), 12, 0.38, 25),
-    "noisy letters": (lambda **k: letters(noise=0.03, **k), (12, 12), 12, 0.73, 24),
-    "text": (text, None, 32, 0.28, 31),
-}
 # Starts of NOCA: as many as a few minutes allow, the best by its bound is taken.
 NOCA_STARTS = {"two bars": 12, "symbols": 6}
 # The paper's ratio and minutes of NOCA.
@@ -43,7 +33,8 @@ MODES = {"refined": 20, "mpmp": 10, "noca": 3}
 
 def paper(name: str, mode: str) -> tuple[float, float]:
     """The paper's ratio and minutes."""
-    return PAPER_NOCA[name] if mode == "noca" else DATA[name][3:]
+    image = PAPER_IMAGES[name]
+    return PAPER_NOCA[name] if mode == "noca" else (image.ratio, image.minutes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +101,9 @@ def fit_noca(data: PartsData, size: tuple[int, int], n: int, seed: int, starts: 
 
 def one(bench: Benchmark, name: str, mode: str, seed: int, quick: bool = False) -> None:
     """Fit one data set with one seed, and store what came of it."""
-    generator, window, n_given, *_ = DATA[name]
-    data = generator(random_state=seed)
-    size = window or data.feature_size
+    image = PAPER_IMAGES[name]
+    data, n_given = image.make(random_state=seed), image.n_features
+    size = image.feature_size(data)
 
     def work() -> Fit:
         if mode == "noca":
@@ -152,7 +143,7 @@ def one(bench: Benchmark, name: str, mode: str, seed: int, quick: bool = False) 
 def report(rows: list[Row]) -> str:
     """The table: a row per data set and mode."""
     lines = []
-    for name in DATA:
+    for name in PAPER_IMAGES:
         for mode in MODES:
             mine = [r for r in rows if r["data"] == name and r["mode"] == mode]
             if not mine:
@@ -211,7 +202,9 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     FeatureLearner(2, (3, 3), algorithm="mpmp", max_iter=2).fit(np.eye(12, dtype=bool))
     noca_learner.learn(np.eye(12, dtype=bool)[None, None], 2, (3, 3), 0, max_steps=1)
     only = options.only.split(",") if options.only else []
-    names = [n for n in DATA if n in only] or list(DATA)[: 4 if options.quick else None]
+    names = [n for n in PAPER_IMAGES if n in only] or list(PAPER_IMAGES)[
+        : 4 if options.quick else None
+    ]
     modes = [m for m in MODES if m in only] or list(MODES)
     for name in names:
         for mode in modes:

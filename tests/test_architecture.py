@@ -2,6 +2,8 @@
 
 import ast
 import statistics
+import subprocess
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -29,7 +31,7 @@ LAYERS = (
     ("estimators", "preprocessing"),
     ("hcnet",),  # the public names
     ("metrics",),
-    ("demo",),
+    ("demo", "benchmark"),
     ("commands",),
     ("cli", "__main__"),
 )
@@ -98,3 +100,14 @@ def test_modules_stay_small():
     }
     assert {module: n for module, n in lines.items() if n > 600} == {}
     assert statistics.median(lines.values()) < 200
+
+
+def test_one_import_is_enough_for_everything_that_people_use():
+    code = (
+        "import hcnet\n"
+        "for name in dir(hcnet):\n"
+        "    getattr(hcnet, name)\n"
+        "print(hcnet.image_files.read_images, hcnet.datasets.letters, hcnet.metrics.part_iou,\n"
+        "      hcnet.plotting.show_image, hcnet.preprocessing.OrientedEdges)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True)

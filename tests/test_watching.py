@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from hcnet import HCN, FeatureLearner, Layer
-from hcnet.datasets import shapes, two_bars
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+from hcnet.datasets import boolean_matrix, shapes, two_bars
 from hcnet.engine.driver import Status
+from hcnet.reporting.live import LiveReport
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,45 @@ def test_a_network_tells_its_passes():
     assert steps == ["Start 1 of 2"] * 2 + ["Start 2 of 2"] * 2 + ["Best start"] * 2
 
 
+@pytest.mark.parametrize(
+    ("parameters", "stages"),
+    [
+        ({"n_components": 3}, ["Message passing", "Annealing 3 components", "Averaging"]),
+        ({"max_components": 4}, ["Annealing 4 components", "Averaging"]),
+        ({"n_components": 3, "algorithm": "mpmp", "max_iter": 5}, ["Message passing"]),
+    ],
+)
+def test_a_factorization_tells_every_sweep(tmp_path, parameters, stages):
+    data = boolean_matrix(shape=(40, 30), rank=3, flips=0.05, random_state=0)
+    told, models = [], []
+
+    def keep(step):
+        told.append(step.stage)
+        assert np.isfinite(step.log_joint)
+        assert step.log_joint < 0
+        if step.iteration in (1, 150):
+            models.append(step.model())
+
+    watched = BooleanMatrixFactorization(random_state=0, callback=keep, **parameters)
+    watched.fit(data.table)
+    assert [stage for stage in dict.fromkeys(told) if stage in stages] == stages
+    assert len(told) == watched.n_iter_
+    for model in models:
+        assert model.status_ == Status.RUNNING.value
+        assert model.transform(data.table).shape == model.codes_.shape
+        assert model.inverse_transform(model.codes_).shape == data.table.shape
+    models[-1].save(tmp_path / "now.hcn")
+    alone = BooleanMatrixFactorization(random_state=0, **parameters).fit(data.table)
+    np.testing.assert_array_equal(watched.components_, alone.components_)
+    np.testing.assert_array_equal(watched.codes_, alone.codes_)
+
+
+def test_a_live_report_of_a_table_is_refused_in_a_sentence(tmp_path):
+    live = LiveReport(tmp_path / "live.html", np.eye(9))
+    with pytest.raises(TypeError, match="about images, and BooleanMatrixFactorization learns from"):
+        BooleanMatrixFactorization(2, callback=live).fit(np.eye(9))
+
+
 def test_an_error_in_a_callback_reaches_its_author(images):
     def broken(step):
         raise LookupError("mine")
@@ -102,3 +142,6 @@ def test_what_cannot_be_called_is_refused_before_learning_starts(images, callbac
         with pytest.raises(TypeError, match="callback must be a function that takes a Step"):
             model.fit(images)
         assert not hasattr(model, "history_")
+    table = BooleanMatrixFactorization(callback=callback)
+    with pytest.raises(TypeError, match="callback must be a function that takes a Step"):
+        table.fit(images[0, 0])

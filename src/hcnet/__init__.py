@@ -25,13 +25,17 @@ _HOMES = {
     "Layer": "hcnet.hierarchy.specification",
     "load": "hcnet.estimators.files",
 }
+# What people also use, so that ``import hcnet`` is enough for hcnet.image_files.read_images.
+_MODULES = ("datasets", "image_files", "metrics", "plotting", "preprocessing")
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])

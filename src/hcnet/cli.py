@@ -7,10 +7,11 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from hcnet import __version__
 from hcnet.commands import (
+    bench,
     classify,
     completion,
     demo,
@@ -25,6 +26,7 @@ from hcnet.commands import (
 from hcnet.commands.command import INTERRUPTED, READER_GONE, WRONG_ARGUMENTS, Command, add_shared
 from hcnet.commands.failures import exit_code, sentence
 from hcnet.commands.settings import SettingsError, with_settings
+from hcnet.commands.spelling import likely, with_dashes
 
 COMMANDS: tuple[Command, ...] = (
     *learn.COMMANDS,
@@ -35,6 +37,7 @@ COMMANDS: tuple[Command, ...] = (
     *sample.COMMANDS,
     *report.COMMANDS,
     *demo.COMMANDS,
+    *bench.COMMANDS,
     *info.COMMANDS,
     *completion.COMMANDS,
 )
@@ -49,20 +52,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     parser, commands = make_parser()
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     if words and words[0] in commands:
+        words[1:] = with_dashes(words[1:])
         try:
             words[1:] = with_settings(commands[words[0]], words[1:])
         except SettingsError as error:
             print(f"hcnet: error: {error}", file=sys.stderr)
             return WRONG_ARGUMENTS
-    options = parser.parse_args(words)
+    elif words and not words[0].startswith("-"):
+        parser.error(f"there is no command {words[0]!r}{likely(words[0], commands)}")
+    options, rest = parser.parse_known_args(words)
+    if rest:
+        one = commands[options.command]
+        one.error(
+            f"unrecognized arguments: {' '.join(rest)}"
+            f"{likely(rest[0].partition('=')[0], one._option_string_actions)}"
+        )
     options.parsers = commands
     return _run(options)
 
 
+class _Parser(argparse.ArgumentParser):
+    """One whose errors are two lines, also where the usage would fill the screen."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(
+            WRONG_ARGUMENTS,
+            f"usage: {self.prog} …, as {self.prog} --help explains\n"
+            f"{self.prog}: error: {message}\n",
+        )
+
+
 def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """The parser, and that of every command."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="hcnet",
         description="Finds the parts that binary images are made of, and uses them.",
         epilog="hcnet COMMAND --help explains a command, with an example.  Exit codes: 0 done, 1 "
@@ -70,7 +95,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     )
     parser.add_argument("--version", action="version", version=f"hcnet {__version__}")
     places = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    parsers = {}
+    parsers: dict[str, argparse.ArgumentParser] = {}
     for command in COMMANDS:
         one = places.add_parser(
             command.name,

@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from hcnet.engine.choice import DEFAULT_ENGINE, ENGINE_NAMES
@@ -28,10 +29,24 @@ def environment() -> dict[str, Any]:
         "engines": list(ENGINE_NAMES),
         "default_engine": DEFAULT_ENGINE,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": processor(),
         "cores": usable_cores(),
         "memory": total_memory(),
         "gpus": gpus(),
     }
+
+
+def processor() -> str:
+    """The name of the processor, or at least its kind."""
+    try:
+        facts = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not Linux
+        facts = ""
+    for line in facts.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    return platform.processor() or platform.machine()
 
 
 def usable_cores() -> int:

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from running import Terminal, hcnet, inside, one_sentence
 
-from hcnet import HCN, FeatureLearner
+from hcnet import HCN, FeatureLearner, Layer
 from hcnet.image_files import read_images
 
 
@@ -117,6 +117,76 @@ def test_learn_from_a_stream_gives_what_the_library_gives(folder, tmp_path):
     np.testing.assert_array_equal(
         FeatureLearner.load(tmp_path / "s.hcn").features_, learner.features_
     )
+
+
+def test_a_stream_of_scans_says_what_is_ink_and_writes_reports(folder, tmp_path):
+    result = inside(
+        "learn", *[folder / "scans"] * 8, "--stream", "--mask", folder / "stain.png",
+        "--n-features", 4, "--feature-size", 7, "--random-state", 0, "-o", tmp_path / "s.hcn",
+        "--live", tmp_path / "live.html", "--report", tmp_path / "r.html",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "a stream that begins with 12 images of 24×24 pixels" in result.stderr
+    assert "Dark pixels are the ink (inverted)." in result.stderr
+    assert "Images  16 seen" in result.stdout
+    X = read_images(folder / "scans").X.astype(float)
+    X[:, :, 8:14, 8:14] = np.nan
+    learner = FeatureLearner(n_features=4, feature_size=7, random_state=0)
+    learner.fit_stream(np.concatenate([X] * 8))
+    np.testing.assert_array_equal(
+        FeatureLearner.load(tmp_path / "s.hcn").features_, learner.features_
+    )
+    for name in ("live.html", "r.html"):
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert text.count("page1.png") >= 6
+        assert "Still learning" not in text
+
+
+@pytest.mark.parametrize("kind", ["array", "table", "folders"])
+def test_a_network_learns_from_a_stream_with_labels(folder, tmp_path, kind):
+    with np.load(folder / "shapes.npz") as data:
+        X, y = data["X"], data["y"].copy()
+    words, labels = [folder / "shapes.npz"], folder / "shapes.npz"
+    if kind != "array":
+        for k, (x, label) in enumerate(zip(X, y, strict=True)):
+            place = tmp_path / "files" / str(label)
+            place.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(x[0]).save(place / f"{k:02d}.png")
+        words, labels = [tmp_path / "files"], "folders"
+        order = np.concatenate([np.flatnonzero(y == label) for label in (0, 1)])
+        X, y = X[order], y[order]
+    if kind == "table":
+        labels = tmp_path / "labels.csv"
+        y[::3] = -1
+        rows = [f"{k:02d}.png,{label}" for k, label in zip(order, y, strict=True) if label >= 0]
+        labels.write_text("\n".join(["file,label", *rows]))
+    result = inside(
+        "learn", *words, "--stream", "--labels", labels, "--layer", "n_features=4,size=21",
+        "--layer", "templates", "--templates-per-class", 2, "--batch-size", 8, "--max-iter", 5,
+        "--random-state", 0, "-o", tmp_path / "s.hcn", "--report", tmp_path / "r.html",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    model = HCN(
+        [Layer(4, size=21), Layer()],
+        templates_per_class=2,
+        batch_size=8,
+        max_iter=5,
+        random_state=0,
+    ).fit_stream(zip(X, y.tolist(), strict=True), classes=[0, 1])
+    found = HCN.load(tmp_path / "s.hcn")
+    assert found.classes_.tolist() == [0, 1]
+    for ours, theirs in zip(found.weights_, model.weights_, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert "Right class" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_labels_that_do_not_fit_a_stream_are_one_sentence(folder, tmp_path):
+    (tmp_path / "y.txt").write_text("a\nb\n")
+    result = inside(
+        "learn", folder / "shapes.npz", "--stream", "--labels", tmp_path / "y.txt", "--layer",
+        "templates", "-o", tmp_path / "s.hcn",
+    )  # fmt: skip
+    assert "holds 2 labels for 24 images" in one_sentence(result)
 
 
 def test_a_mask_keeps_pixels_out_of_learning(folder, tmp_path):

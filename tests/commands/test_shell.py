@@ -40,8 +40,8 @@ def test_every_command_explains_itself_with_an_example(name):
 def test_examples_are_words_that_the_parser_takes():
     parser, _ = make_parser()
     for command in COMMANDS:
-        for line in command.example.splitlines():
-            words = line.split("#")[0].split(">")[0].split()
+        for line in command.example.replace("\\\n", "").splitlines():
+            words = line.split("#")[0].split("|")[0].split()
             if words[0] == "hcnet":
                 parser.parse_args(words[1:])
 
@@ -80,11 +80,45 @@ def test_options_are_the_parameters_of_the_estimators():
     assert ink.choices == INKS
 
 
-@pytest.mark.parametrize("arguments", [[], ["dance"], ["demo"], ["info", "--loud"]])
-def test_wrong_words_are_explained(arguments):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "hcnet: error: the following arguments are required: COMMAND"),
+        (["dance"], "hcnet: error: there is no command 'dance'"),
+        (["lern", "x.png"], "there is no command 'lern'; did you mean learn?"),
+        (["demo"], "hcnet demo: error: the following arguments are required: --output/-o"),
+        (["info", "--loud"], "hcnet info: error: unrecognized arguments: --loud"),
+        (["info", "--jason"], "unrecognized arguments: --jason; did you mean --json?"),
+        (
+            ["learn", "x.png", "-o", "x.hcn", "--features=3"],
+            "unrecognized arguments: --features=3; did you mean --n-features?",
+        ),
+    ],
+)
+def test_wrong_words_are_explained(arguments, message):
     result = inside(*arguments)
     assert result.returncode == 2
-    assert "usage" in result.stderr
+    usage, error = result.stderr.splitlines()
+    assert usage.startswith("usage: hcnet ")
+    assert message in error
+
+
+def test_options_may_be_spelled_as_in_python(folder, tmp_path):
+    words = ["--feature_size", 7, "--n_init=1", "--max_iter", 1, "--p_W=0.1", "--p_S", 0.01]
+    result = inside("learn", folder / "bars0.npy", *words, "-o", tmp_path / "a_b.hcn", "--json")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["feature_size"] == [7, 7]
+    assert told["p_W"] == 0.1
+    assert (tmp_path / "a_b.hcn").is_file()
+
+
+@pytest.mark.parametrize("name", [None, "learn"])
+def test_the_word_help_asks_for_help(name):
+    words = [] if name is None else [name]
+    asked = inside("help", *words)
+    assert asked.returncode == 0
+    assert asked.stdout == inside(*words, "--help").stdout
 
 
 def test_info_tells_versions_engines_and_the_machine():

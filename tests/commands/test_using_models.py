@@ -11,6 +11,7 @@ from running import hcnet, inside, one_sentence
 
 from hcnet import HCN, FeatureLearner
 from hcnet.image_files import read_images
+from hcnet.plotting.drawing import PALE
 
 
 def rows(text):
@@ -43,6 +44,15 @@ def test_denoise_writes_many_images_in_several_ways(parts, folder, tmp_path, nam
     assert (tmp_path / "errors.png").is_file()
     again = inside("denoise", parts[0], folder / "scans", "-o", tmp_path / name)
     assert "exists already" in one_sentence(again, 3)
+
+
+@pytest.mark.parametrize("command", ["denoise", "inpaint"])
+def test_an_image_in_the_way_is_said_before_anything_is_written(parts, folder, tmp_path, command):
+    (tmp_path / "mine.png").write_text("mine")
+    words = [parts[0], folder / "scans" / "page0.png", "-o", tmp_path / "mine.png"]
+    result = inside(command, *words, "--picture", tmp_path / "errors.png")
+    assert "exists already" in one_sentence(result, 3)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.png"]
 
 
 def test_images_of_other_sizes_come_back_in_their_own(parts, folder, tmp_path):
@@ -144,6 +154,7 @@ def test_classify_gives_classes_probabilities_and_how_many_are_right(network, fo
     table = inside("classify", network[0], folder / "shapes.npz", "-o", tmp_path / "t.csv")
     assert table.stdout == ""
     assert len(rows((tmp_path / "t.csv").read_text())) == 24
+    assert "24 rows written to" in table.stderr
 
 
 def test_cluster_gives_templates(network, folder):
@@ -161,6 +172,27 @@ def test_encode_a_network_names_layers(network, folder):
     with np.load(folder / "shapes.npz") as data:
         S = HCN.load(network[0]).sparsifications(data["X"][:1])
     assert len(first) == sum(int(level.sum()) for level in S)
+
+
+def test_encode_draws_what_explains_the_images_of_a_network(network, folder, tmp_path):
+    with np.load(folder / "shapes.npz") as data:
+        X = data["X"][:4]
+    np.save(tmp_path / "four.npy", X)
+    result = inside(
+        "encode", network[0], tmp_path / "four.npy", "--picture", tmp_path / "p.png", "--quiet"
+    )
+    assert result.returncode == 0, result.stderr
+    model = HCN.load(network[0])
+    with Image.open(tmp_path / "p.png") as picture:
+        assert (np.asarray(picture) == np.asarray(model.picture_of(X))).all()
+    one = np.asarray(model.picture_of(X[:1], scale=3))[2:-1:3, 2:-1:3].astype(int)
+    made, seen = model.denoise(X[:1])[0, 0], X[0, 0]
+    coloured = np.ptp(one, axis=-1) > 0
+    # Boxes are drawn around parts, through paper and over ink that nothing explains.
+    assert coloured[made].all()
+    grey = (one == PALE).all(axis=-1)
+    assert not (grey & ~(seen & ~made)).any()
+    assert grey.any()
 
 
 def test_sample_draws_images_of_a_class(network, tmp_path):
@@ -185,9 +217,9 @@ def test_other_commands_that_need_another_model_say_so(parts, network, tmp_path)
         inside("sample", parts[0], "-o", tmp_path / "a.png")
     )
     (tmp_path / "a.csv").write_text("file,page,part,row,column\nx,0,0,0,0\n")
-    assert "render needs parts" in one_sentence(
-        inside("render", network[0], tmp_path / "a.csv", "-o", tmp_path / "a.png")
-    )
+    said = one_sentence(inside("render", network[0], tmp_path / "a.csv", "-o", tmp_path / "a.png"))
+    assert "render needs parts" in said
+    assert "use hcnet denoise" in said
 
 
 def test_images_that_do_not_fit_the_network_are_one_sentence(network, folder, tmp_path):
@@ -204,6 +236,40 @@ def test_report_is_one_file_about_the_model_and_the_images(parts, folder, tmp_pa
     assert "exists already" in one_sentence(
         inside("report", parts[0], folder / "scans", "-o", tmp_path / "r.html"), 3
     )
+
+
+def test_a_report_needs_no_images(parts, network, tmp_path):
+    for k, (model, *_) in enumerate((parts, network)):
+        result = inside("report", model, "-o", tmp_path / f"{k}.html")
+        assert result.returncode == 0, result.stderr
+        assert "<html" in (tmp_path / f"{k}.html").read_text(encoding="utf-8")
+    labels = inside("report", network[0], "--labels", "folders", "-o", tmp_path / "a.html")
+    assert "Labels are of images" in one_sentence(labels)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["report", "{model}", "{scan}", "-o", "a.pdf"], "a.pdf does not end in .html"),
+        (["learn", "{scan}", "-o", "a.hcn", "--report", "a.txt"], "a.txt does not end in .html"),
+        (["learn", "{scan}", "-o", "a.hcn", "--live", "a.txt"], "a.txt does not end in .html"),
+        (["show", "{model}", "-o", "a.jpg"], "a.jpg does not end in .png"),
+        (["encode", "{model}", "{scan}", "--picture", "a.jpg"], "a.jpg does not end in .png"),
+        (["denoise", "{model}", "{scan}", "-o", "a.jpg"], "a.jpg ends in .jpg, which loses pixels"),
+        (["inpaint", "{model}", "{scan}", "-o", "a.tif", "--picture", "a.jpg"], "not end in .png"),
+        (["classify", "{net}", "{scan}", "--labels", "folders", "--confusion", "a.gif"], ".png"),
+        (["sample", "{net}", "-o", "a.jpg"], "a.jpg ends in .jpg, which loses pixels"),
+    ],
+)
+def test_names_that_cannot_be_written_to_are_refused_before_the_work(
+    parts, network, folder, tmp_path, monkeypatch, words, message
+):
+    monkeypatch.chdir(tmp_path)
+    names = {"model": parts[0], "net": network[0], "scan": folder / "scans" / "page0.png"}
+    result = inside(*(word.format(**names) for word in words))
+    assert message in one_sentence(result)
+    assert result.stderr.count("\n") == 1  # no image was read
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_learn_writes_a_report_while_and_after_it_learns(folder, tmp_path):

@@ -4,6 +4,7 @@ import pickle
 import re
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-from hcnet import FeatureLearner
+from hcnet import HCN, FeatureLearner, Layer
 from hcnet.datasets import letters
 from hcnet.engine.driver import Status
 from hcnet.memory import NotEnoughMemoryError
@@ -68,7 +69,15 @@ BAD_DATA = {
     "empty": (np.zeros((0, 6, 6)), ValueError, "0 sample.* minimum of 1 is required"),
     "no pixels": (np.zeros((3, 0)), ValueError, "at least one pixel"),
     "not binary": (ONE * 7, ValueError, r"only 0 and 1, got .*7 \(6 of 36.*X > 3.5"),
-    "bytes": (np.uint8([[10, 250]]), ValueError, r"X > 130\."),
+    "bytes": (np.uint8([[10, 250]]), ValueError, r"X > 130 if what is rarer here is on"),
+    "dark ink": (np.uint8([[9, 250, 251]]), ValueError, "X < 130 if .* else X > 130, .*binarise"),
+    "a path": ("page.png", TypeError, r"got the path 'page.png'; .*read_images\(X\)\.X"),
+    "paths": ([Path("a.png"), Path("b.png")], TypeError, "got paths of files; read"),
+    "colours": (
+        np.full((2, 9, 9, 3), 200),
+        ValueError,
+        r"binarise first.*if the 3 of the last axis are colours.*np\.moveaxis\(X, -1, -3\)",
+    ),
     "infinite": (np.full((6, 6), np.inf), ValueError, "inf"),
     "rank 1": (np.zeros(6), ValueError, r"\(height, width\).*got 1 dim.*Reshape your data"),
     "rank 5": (np.zeros((1,) * 5), ValueError, "got 5 dimensions"),
@@ -88,6 +97,17 @@ def test_bad_data_is_explained(kind, fitted):
         learner().fit(data)
     with pytest.raises(error, match=message):
         fitted[0].transform(data)
+
+
+def test_colours_that_come_last_are_told_from_a_window_that_is_too_large():
+    colours = np.eye(9)[None, :, :, None] * np.ones(3)
+    hint = r"if the 3 of the last axis are colours.*np\.moveaxis\(X, -1, -3\)"
+    with pytest.raises(ValueError, match=f"4×4 is larger than the images, 9×3; .*{hint}"):
+        learner(feature_size=4).fit(colours)
+    with pytest.raises(ValueError, match=hint):
+        HCN([Layer(2, size=4), Layer()]).fit(colours)
+    moved = np.moveaxis(colours, -1, -3)
+    assert learner(feature_size=4, max_iter=1).fit(moved).features_.shape[1] == 3
 
 
 def test_nan_without_a_mask_warns_once(fitted):

@@ -11,6 +11,7 @@ from PIL import Image
 
 from hcnet.image_files import (
     binarise,
+    files_of_images,
     otsu_threshold,
     read_images,
     read_labels,
@@ -166,6 +167,47 @@ def test_a_mask_is_one_for_all_images_or_one_for_each(tmp_path):
     np.save(tmp_path / "three.npy", bits(3, 8, 9))
     with pytest.raises(ValueError, match="holds 3 masks of 8×9 for 2 images of 8×9"):
         images.with_mask(tmp_path / "three.npy")
+    first = read_images(tmp_path / "images.npy", first=1)
+    assert (images.X[:1] == first.X).all()
+    np.testing.assert_array_equal(
+        first.with_mask(tmp_path / "each.tif", of_more=True).mask, first.mask | hidden[:1, None]
+    )
+
+
+@pytest.mark.parametrize("name", ["one.png", "each.tif"])
+def test_a_mask_hides_pixels_of_a_stream(tmp_path, name):
+    write_images(tmp_path / "images.tif", bits(3, 8, 9))
+    hidden = bits(1 if name == "one.png" else 3, 8, 9, seed=1)
+    write_images(tmp_path / name, hidden)
+    streamed = list(stream_images(tmp_path / "images.tif", ink="bright", mask=tmp_path / name))
+    for k, image in enumerate(streamed):
+        expected = np.where(hidden[k % len(hidden)], np.nan, bits(3, 8, 9)[k])
+        np.testing.assert_array_equal(image[0, 0], expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [((2, 8, 9), "holds 2 masks for 3 images"), ((9, 8), "a mask of 9×8 for an image of 8×9")],
+)
+def test_a_mask_that_does_not_fit_a_stream_is_said_before_its_first_image(tmp_path, shape, message):
+    np.save(tmp_path / "images.npy", bits(3, 8, 9))
+    np.save(tmp_path / "masks.npy", bits(*shape))
+    stream = stream_images(tmp_path / "images.npy", mask=tmp_path / "masks.npy")
+    with pytest.raises(ValueError, match=message):
+        next(stream)
+
+
+def test_the_files_of_images_are_known_without_decoding_them(tmp_path):
+    write_images(tmp_path / "a.tif", bits(3, 8, 9))
+    write_images(tmp_path / "b.png", bits(1, 8, 9))
+    np.savez(tmp_path / "c.npz", X=bits(2, 4, 4))
+    paths = [tmp_path / "c.npz", tmp_path / "a.tif", tmp_path / "b.png"]
+    assert files_of_images(paths) == read_images(paths).files
+    (tmp_path / "d.png").write_bytes(b"no image")
+    with pytest.raises(ValueError, match="cannot be read as an image"):
+        files_of_images(tmp_path / "d.png")
+    with pytest.raises(FileNotFoundError, match="is not there"):
+        files_of_images(tmp_path / "e.png")
 
 
 def test_a_stream_gives_the_same_images_one_at_a_time(tmp_path):

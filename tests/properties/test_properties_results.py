@@ -177,6 +177,18 @@ def test_a_model_is_drawn_at_any_scale(models, kind, scale):
     assert outcome(type(models[kind])(*([[Layer()]] if kind == "HCN" else [])).picture) is None
 
 
+@given(st.one_of(images(side=SIDE), anything()), odd_parameters())
+@about("hcnet.HCN.picture_of", examples=30)
+def test_what_explains_images_is_drawn_at_any_scale(models, pictures, scale):
+    model = models["HCN"]
+    for size in (None, scale):
+        picture = outcome(model.picture_of, pictures, None, size)
+        fits = outcome(model.transform, pictures) is not None
+        allowed = outcome(plotting.show_image, X[0], scale=size) is not None
+        assert (picture is not None) == (fits and allowed)
+    assert outcome(HCN([Layer()]).picture_of, X) is None
+
+
 @given(st.data())
 @about("hcnet.FeatureLearner.render", examples=25)
 def test_placements_are_drawn_as_they_were_found(models, data):

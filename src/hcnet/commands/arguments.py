@@ -10,11 +10,11 @@ INKS = ("auto", "bright", "dark")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
-def add_images(parser: argparse.ArgumentParser) -> None:
+def add_images(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """The images that a command works on, and how they become binary."""
     parser.add_argument(
         "images",
-        nargs="+",
+        nargs="+" if required else "*",
         type=Path,
         metavar="IMAGES",
         help="image files, TIFF files with many pages, .npy or .npz arrays, folders",

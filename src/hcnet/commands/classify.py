@@ -32,12 +32,13 @@ def _classify_arguments(parser: argparse.ArgumentParser) -> None:
 def _classify(options: argparse.Namespace) -> int:
     from hcnet.commands.inputs import read
     from hcnet.commands.models import load_network
-    from hcnet.commands.outputs import check_free
+    from hcnet.commands.outputs import check_free, check_picture
     from hcnet.image_files import read_labels
 
     if options.confusion is not None and options.labels is None:
         raise ValueError("--confusion compares with true labels; pass them with --labels.")
-    check_free(options.force, options.output, options.confusion)
+    check_free(options.force, options.output)
+    check_picture(options.force, options.confusion)
     model = load_network(options.model, "classify")
     images = read(options)
     probabilities = model.predict_proba(images.X, images.mask)
@@ -96,20 +97,22 @@ def _table(
     else:
         text = as_csv(header, rows)
     deliver(text, options.output, options.force)
+    if options.output is not None:
+        note(options, f"{len(rows):,} rows written to {options.output}.")
 
 
 COMMANDS = (
     Command(
         "classify",
         "say which class each image is of, as a table",
-        "hcnet classify digits.hcn new/ --labels folders --confusion confusion.png",
+        "hcnet classify shapes.hcn new/ --labels folders --confusion confusion.png",
         _classify_arguments,
         _classify,
     ),
     Command(
         "cluster",
         "say which template each image shows, as a table",
-        "hcnet cluster digits.hcn new/ -o clusters.csv",
+        "hcnet cluster shapes.hcn new/ -o clusters.csv",
         _shared,
         _cluster,
     ),

@@ -75,3 +75,13 @@ def aligned(rows: Iterable[Sequence[str]]) -> str:
     table = [list(row) for row in rows]
     width = max((len(row[0]) for row in table), default=0)
     return "\n".join(f"{row[0]:<{width}}  {'  '.join(row[1:])}".rstrip() for row in table)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Columns with a header; the first begins at the left, figures end at the right."""
+    lines = [header, *rows]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
+    return "\n".join(
+        "  ".join([f"{line[0]:<{widths[0]}}", *map(str.rjust, line[1:], widths[1:])])
+        for line in lines
+    )

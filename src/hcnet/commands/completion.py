@@ -89,7 +89,7 @@ COMMANDS = (
         "completion",
         "print the script that makes a shell complete hcnet's commands and options",
         'eval "$(hcnet completion bash)"      # in ~/.bashrc; zsh: the same in ~/.zshrc\n'
-        "  hcnet completion fish > ~/.config/fish/completions/hcnet.fish",
+        "  hcnet completion fish | source       # in ~/.config/fish/config.fish",
         _arguments,
         _run,
     ),

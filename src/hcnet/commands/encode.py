@@ -6,10 +6,13 @@ import argparse
 import csv
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hcnet.commands import arguments
 from hcnet.commands.command import DONE, Command, as_json, note, say
+
+if TYPE_CHECKING:
+    from hcnet.image_files import ImageSet
 
 COLUMNS = ("file", "page", "part", "row", "column")
 
@@ -49,9 +52,10 @@ def _encode(options: argparse.Namespace) -> int:
     from hcnet import HCN
     from hcnet.commands.inputs import read
     from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import as_csv, check_free, deliver
+    from hcnet.commands.outputs import as_csv, check_free, check_picture, deliver
 
-    check_free(options.force, options.output, options.picture)
+    check_free(options.force, options.output)
+    check_picture(options.force, options.picture)
     model = load_model(options.model)
     images = read(options)
     placed = model.placements(images.X, images.mask)
@@ -60,7 +64,7 @@ def _encode(options: argparse.Namespace) -> int:
     columns = ("file", "page", "layer", "part", "row", "column") if layered else COLUMNS
     rows = [(str(images.files[row[0]]), images.pages[row[0]], *row[1:]) for row in placed.tolist()]
     if options.picture is not None:
-        _draw(options, model, images.X, placed)
+        _draw(options, model, images, placed)
     machine = options.json or (options.output is not None and options.output.suffix == ".json")
     if machine:
         told = {
@@ -80,21 +84,28 @@ def _encode(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _draw(options: argparse.Namespace, model: Any, X: Any, placed: Any) -> None:
-    from hcnet import FeatureLearner
+def _draw(options: argparse.Namespace, model: Any, images: ImageSet, placed: Any) -> None:
+    from hcnet import HCN
     from hcnet.plotting import save_picture, show_placements
     from hcnet.plotting.drawing import tile_grid
+    from hcnet.plotting.parts import places_scale
 
-    if not isinstance(model, FeatureLearner):
-        raise ValueError("--picture draws parts without layers; use hcnet report for a network.")
-    tiles = [show_placements(x, placed, model.features_, n) for n, x in enumerate(X)]
-    save_picture(tile_grid(tiles), options.picture, overwrite=options.force)
+    if isinstance(model, HCN):
+        picture = model.picture_of(images.X, images.mask)
+    else:
+        parts, scale = model.features_, places_scale(images.X)
+        picture = tile_grid(
+            [show_placements(x, placed, parts, n, scale) for n, x in enumerate(images.X)]
+        )
+    save_picture(picture, options.picture, overwrite=options.force)
 
 
 def _render(options: argparse.Namespace) -> int:
     from hcnet.commands.models import load_parts
+    from hcnet.commands.outputs import check_images
     from hcnet.image_files import write_images
 
+    check_images(options.force, options.output)
     model = load_parts(options.model, "render")
     images, rows, size = _codes(options.codes)
     if options.image_size is not None:
@@ -142,7 +153,7 @@ COMMANDS = (
     Command(
         "encode",
         "say which part is where in each image, as CSV or JSON",
-        "hcnet encode letters.hcn scans/ -o placements.csv",
+        "hcnet encode letters.hcn page.png -o placements.csv",
         _encode_arguments,
         _encode,
     ),

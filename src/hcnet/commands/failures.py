@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from hcnet.commands.command import FAILED, FILE_IN_THE_WAY
 
+# What the library says about calls, as a person at the command line would do it.
+_WORDS = {
+    "pass overwrite=True to replace it": "pass --force to replace it",
+    "pass a file that save() wrote": "pass a model that hcnet learn wrote",
+}
+
 
 def sentence(error: BaseException) -> str:
     """What went wrong, on one line."""
@@ -13,8 +19,8 @@ def sentence(error: BaseException) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError) and not text:
         return "There is not enough memory; take fewer or smaller images, or set --max-memory."
-    # What the library calls overwrite=True is a word of its own here.
-    text = text.replace("pass overwrite=True to replace it", "pass --force to replace it")
+    for python, here in _WORDS.items():
+        text = text.replace(python, here)
     if isinstance(error, ValueError | TypeError | OSError | MemoryError | ImportError):
         return text
     return f"Something that should not happen did ({type(error).__name__}: {text})."

@@ -24,6 +24,7 @@ def _run(options: argparse.Namespace) -> int:
         *found["versions"].items(),
         ("engines", ", ".join(engines)),
         ("system", found["system"]),
+        ("processor", found["processor"]),
         ("cores", str(found["cores"])),
         ("memory", "not known" if memory is None else f"{memory / 2**30:.1f} GiB"),
         ("gpu", "; ".join(found["gpus"]) or "none"),

@@ -12,10 +12,14 @@ if TYPE_CHECKING:
     from hcnet.image_files import ImageSet
 
 
-def read(options: argparse.Namespace, mask: Path | None = None) -> ImageSet:
-    """The images of a command, with the pixels that a mask file says are missing."""
+def read(
+    options: argparse.Namespace, mask: Path | None = None, first: int | None = None
+) -> ImageSet:
+    """The images of a command, or the `first` of them, with the missing pixels of a mask file."""
     from hcnet.image_files import read_images
 
-    images = read_images(options.images, threshold=options.threshold, ink=options.ink)
-    note(options, images.summary())
-    return images if mask is None else images.with_mask(mask)
+    given = {"threshold": options.threshold, "ink": options.ink}
+    images = read_images(options.images, **given, first=first)
+    told = images.summary()
+    note(options, told if first is None else f"a stream that begins with {told}")
+    return images if mask is None else images.with_mask(mask, of_more=first is not None)

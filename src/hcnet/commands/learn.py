@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from hcnet.commands import arguments
 from hcnet.commands.command import DONE, INTERRUPTED, Command, aligned, note, on_a_terminal, say
+from hcnet.commands.inputs import read
 from hcnet.commands.learning_options import NETWORK, add_learning_options, parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
     from hcnet.commands.models import Model
     from hcnet.image_files import ImageSet
+
+# Images at the beginning of a stream by which is decided what is ink, and which reports show.
+LOOKED_AT = 12
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,19 +64,22 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from hcnet.commands.outputs import check_free
+    from hcnet.commands.outputs import check_free, check_report
     from hcnet.engine.driver import Status
 
     kind, given = parameters(options)
     _check(options, kind)
-    check_free(options.force, options.output, options.report, options.live)
+    check_free(options.force, options.output)
+    for report in (options.report, options.live):
+        check_report(options.force, report)
     began = time.perf_counter()
-    images = None if options.stream else _read(options)
+    images = read(options, options.mask, first=LOOKED_AT if options.stream else None)
+    y = _labels(options, images)
     model = _estimator(options, kind, given, images)
-    _fit(options, model, images)
+    _fit(options, model, images, y)
     model.save(options.output, overwrite=options.force)
     seconds = time.perf_counter() - began
-    _reports(options, model, images)
+    _reports(options, model, images, y)
     told = model.summary() | {"seconds": round(seconds, 3), "model": str(options.output)}
     say(options, told, _text(told))
     return INTERRUPTED if model.status_ == Status.INTERRUPTED.value else DONE
@@ -79,31 +90,28 @@ def _check(options: argparse.Namespace, kind: str) -> None:
         raise ValueError(
             "Parts have no labels; leave --labels out, or learn a network with --layer."
         )
-    if options.stream and (options.mask or options.live or options.report):
-        raise ValueError(
-            "A stream is read once and not kept, so that --mask, --report and --live need the "
-            "images without --stream; NaN in .npy files is missing."
-        )
-    if options.stream and options.labels is not None:
-        raise ValueError("A stream of files has no labels; leave out --stream or --labels.")
 
 
-def _read(options: argparse.Namespace) -> ImageSet:
-    from hcnet.commands.inputs import read
+def _labels(options: argparse.Namespace, images: ImageSet) -> NDArray[Any] | None:
+    """Of all images, those of a stream included: unlike pixels they fit into memory."""
+    from hcnet.image_files import files_of_images, read_labels
 
-    return read(options, options.mask)
+    if options.labels is None:
+        return None
+    files = files_of_images(options.images) if options.stream else images.files
+    return read_labels(options.labels, files)
 
 
 def _estimator(
-    options: argparse.Namespace, kind: str, given: dict[str, Any], images: ImageSet | None
+    options: argparse.Namespace, kind: str, given: dict[str, Any], images: ImageSet
 ) -> Model:
     from hcnet import HCN, FeatureLearner, Layer
 
     given = given | {"verbose": on_a_terminal(options)}
-    if options.live is not None and images is not None:
+    if options.live is not None:
         from hcnet.reporting.live import LiveReport
 
-        live = LiveReport(options.live, images.X, images.mask, overwrite=options.force)
+        live = LiveReport(options.live, images.X, images.mask, images.names, options.force)
         given["callback"] = live
         note(options, f"watch {options.live} in a browser.")
     if kind == NETWORK:
@@ -111,27 +119,40 @@ def _estimator(
     return FeatureLearner(**given)
 
 
-def _fit(options: argparse.Namespace, model: Model, images: ImageSet | None) -> None:
-    from hcnet.image_files import read_labels, stream_images
-
+def _fit(
+    options: argparse.Namespace, model: Model, images: ImageSet, y: NDArray[Any] | None
+) -> None:
     keep: dict[str, Any] = {"checkpoint": options.checkpoint}
     if options.every is not None:
         keep["every"] = options.every
-    if images is None:
-        stream = stream_images(options.images, threshold=options.threshold, ink=options.ink)
-        model.fit_stream(stream, **keep)
+    if not options.stream:
+        model.fit(images.X, y, mask=images.mask, **keep)
         return
-    y = None if options.labels is None else read_labels(options.labels, images.files)
-    model.fit(images.X, y, mask=images.mask, **keep)
+    from hcnet.image_files import stream_images
+
+    # Which side is the ink was decided, and said, by more than the first image.
+    ink = "dark" if images.dark else "bright"
+    stream: Iterable[Any] = stream_images(
+        options.images, threshold=options.threshold, ink=ink, mask=options.mask
+    )
+    if y is not None:
+        from hcnet.validation.network import check_labels
+
+        keep["classes"] = check_labels(y, len(y), getattr(options, "n_classes", None)).classes
+        stream = zip(stream, y.tolist(), strict=True)
+    model.fit_stream(stream, **keep)
 
 
-def _reports(options: argparse.Namespace, model: Model, images: ImageSet | None) -> None:
-    if images is None:
-        return
+def _reports(
+    options: argparse.Namespace, model: Model, images: ImageSet, y: NDArray[Any] | None
+) -> None:
+    about: dict[str, Any] = {"mask": images.mask, "names": images.names}
+    if y is not None:
+        about["y"] = y[: len(images)]
     for path in {options.report, options.live} - {None}:
         # The live report is this command's own by now.
         overwrite = options.force or path == options.live
-        model.report(path, images.X, mask=images.mask, names=images.names, overwrite=overwrite)
+        model.report(path, images.X, **about, overwrite=overwrite)
 
 
 def _text(told: dict[str, Any]) -> str:
@@ -159,8 +180,8 @@ COMMANDS = (
         "learn",
         "learn the parts of images, or a network of them, and write a model file",
         "hcnet learn scans/ --feature-size 12x12 --random-state 0 -o letters.hcn\n"
-        "  hcnet learn digits.npz --layer n_features=4,size=21 --layer templates --n-classes 4 "
-        "-o digits.hcn",
+        "  hcnet learn shapes.npz --labels shapes.npz --layer n_features=4,size=21 "
+        "--layer templates \\\n      --templates-per-class 2 -o shapes.hcn",
         _arguments,
         _run,
     ),

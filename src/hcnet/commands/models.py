@@ -46,7 +46,8 @@ def load_parts(path: Path, command: str) -> FeatureLearner:
 
     if not isinstance(model, FeatureLearner):
         raise ValueError(
-            f"{command} needs parts, and {path} holds a network with layers; use hcnet denoise or "
-            f"hcnet sample for its images."
+            f"{command} needs parts, and {path} holds a network, whose placements do not say how "
+            f"far everything shifts within its pool, and so make no image; use hcnet denoise for "
+            f"images as it explains them, hcnet sample for new ones."
         )
     return model

@@ -25,6 +25,30 @@ def check_free(force: bool, *paths: Path | None) -> None:
             raise PermissionError(f"{path.parent} cannot be written to; choose another folder.")
 
 
+def check_images(force: bool, path: Path) -> None:
+    """The same for images; what is in a folder is looked at when its names are known."""
+    from hcnet.image_files import images_path
+
+    if images_path(path).suffix:
+        check_free(force, path)
+
+
+def check_picture(force: bool, path: Path | None) -> None:
+    """The same for a picture, which must be named like one."""
+    if path is not None:
+        from hcnet.plotting.drawing import picture_path
+
+        check_free(force, picture_path(path))
+
+
+def check_report(force: bool, path: Path | None) -> None:
+    """The same for a report."""
+    if path is not None:
+        from hcnet.reporting.page import report_path
+
+        check_free(force, report_path(path))
+
+
 def write_text(path: Path, text: str, force: bool) -> Path:
     """Write a text file that appears whole or not at all."""
     from hcnet.whole_files import write_whole

@@ -35,9 +35,10 @@ def _inpaint_arguments(parser: argparse.ArgumentParser) -> None:
 def _denoise(options: argparse.Namespace) -> int:
     from hcnet.commands.inputs import read
     from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import check_free
+    from hcnet.commands.outputs import check_images, check_picture
 
-    check_free(options.force, options.picture)
+    check_images(options.force, options.output)
+    check_picture(options.force, options.picture)
     model = load_model(options.model)
     images = read(options)
     clean = model.denoise(images.X, mask=images.mask)
@@ -52,9 +53,10 @@ def _denoise(options: argparse.Namespace) -> int:
 def _inpaint(options: argparse.Namespace) -> int:
     from hcnet.commands.inputs import read
     from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import check_free
+    from hcnet.commands.outputs import check_images, check_picture
 
-    check_free(options.force, options.picture)
+    check_images(options.force, options.output)
+    check_picture(options.force, options.picture)
     model = load_model(options.model)
     images = read(options, options.mask)
     if images.mask is None:

@@ -29,8 +29,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from hcnet.commands.models import load_network
+    from hcnet.commands.outputs import check_images
     from hcnet.image_files import write_images
 
+    check_images(options.force, options.output)
     model = load_network(options.model, "sample")
     by_name = {str(name): name for name in model.classes_.tolist()}
     label = by_name.get(options.label, options.label)
@@ -48,7 +50,7 @@ COMMANDS = (
     Command(
         "sample",
         "draw new images from a network",
-        "hcnet sample digits.hcn -n 16 --random-state 0 -o samples.tif",
+        "hcnet sample shapes.hcn -n 16 --random-state 0 -o samples.tif",
         _arguments,
         _run,
     ),

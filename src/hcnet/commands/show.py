@@ -23,9 +23,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import check_free
+    from hcnet.commands.outputs import check_picture
 
-    check_free(options.force, options.output)
+    check_picture(options.force, options.output)
     model = load_model(options.model)
     from hcnet import HCN
 

@@ -15,6 +15,7 @@ from hcnet import inference
 from hcnet.archive.contents import Contents
 from hcnet.archive.reading import Section
 from hcnet.checkpoint import EVERY, Checkpoint, digest
+from hcnet.engine.driver import Status
 from hcnet.estimators.saving import Saving
 from hcnet.factorization.factors import Factors, Table
 from hcnet.factorization.learn import PASSING_DAMPING, Factorizer
@@ -22,7 +23,7 @@ from hcnet.images import BoolArray, Images
 from hcnet.learning.passing import PassingOptions
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate, log_joint
-from hcnet.progress import Bar, Silence
+from hcnet.progress import Callback, watching
 from hcnet.validation.images import check_codes, check_table
 from hcnet.validation.parameters import (
     check_algorithm,
@@ -73,6 +74,9 @@ class BooleanMatrixFactorization(
         The same seed gives the same result.
     verbose : bool, default=False
         Show a progress bar.
+    callback : callable or None, default=None
+        Called with a `hcnet.progress.Step` after every step of learning: what was measured, and a
+        way to get the model as it is by then.
 
     Attributes
     ----------
@@ -111,6 +115,7 @@ class BooleanMatrixFactorization(
         deterministic: bool = True,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
+        callback: Callback | None = None,
     ) -> None:
         self.n_components = n_components
         self.max_components = max_components
@@ -129,6 +134,7 @@ class BooleanMatrixFactorization(
         self.deterministic = deterministic
         self.random_state = random_state
         self.verbose = verbose
+        self.callback = callback
 
     def fit(
         self,
@@ -159,7 +165,14 @@ class BooleanMatrixFactorization(
                 "algorithm='mpmp' cannot choose the number of components; pass n_components, or "
                 "use algorithm='refined'."
             )
-        progress = Bar() if check_flag("verbose", self.verbose) else Silence()
+
+        def so_far(factors: Factors) -> BooleanMatrixFactorization:
+            now = type(self)(**self.get_params(deep=False))
+            now._publish(factors, table, priors)
+            now.status_ = Status.RUNNING.value
+            return now
+
+        progress = watching(check_flag("verbose", self.verbose), self.callback, so_far)
         learner = Factorizer(
             table,
             priors,
@@ -180,7 +193,6 @@ class BooleanMatrixFactorization(
         finally:
             progress.close()
         self._publish(found.factors, table, priors)
-        self.n_features_in_ = table.shape[1]
         self.n_iter_ = found.n_iter
         self.history_ = found.history
         self.status_ = found.status.value
@@ -276,6 +288,7 @@ class BooleanMatrixFactorization(
         order = np.argsort(-factors.S.sum(axis=0), kind="stable")
         self.components_ = np.ascontiguousarray(factors.W[:, order].T.astype(bool))
         self.codes_ = factors.S[:, order].astype(bool)
+        self.n_features_in_ = table.shape[1]
         counts: Counts = factors.counts(table)
         self._set_priors(estimate(counts, priors))
         self.log_joint_ = log_joint(counts, self._priors)

@@ -15,12 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.engine.driver import Status
 from hcnet.estimators.parts_reporting import check_belongings, finished_report, training_summary
+from hcnet.hierarchy.anatomy import nodes
 from hcnet.hierarchy.learn import Decided
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network
 from hcnet.images import Images
+from hcnet.plotting.drawing import tile_grid
 from hcnet.plotting.errors import MOST_CLASSES, show_confusion
 from hcnet.plotting.network import show_hierarchy
+from hcnet.plotting.parts import draw_places, places_scale
 from hcnet.progress import Step
 from hcnet.reporting.content import first, how_many
 from hcnet.reporting.network import network_content
@@ -63,6 +66,26 @@ class NetworkReporting:
         pools = [level.pool.window for level in self._model.network.levels]
         names = [f"class {name}" for name in self.template_classes_.tolist()]
         return show_hierarchy(self.weights_, pools, names, scale)
+
+    def picture_of(
+        self, X: ArrayLike, mask: ArrayLike | None = None, scale: int | None = None
+    ) -> Image.Image:
+        """The images with the features of the first layer over them, in the colours of `picture`.
+
+        Pixels that a feature explains have its full colour, pixels that it adds a pale one; what
+        nothing explains stays grey.
+        """
+        images = self._check(X, mask).images
+        found = self._configuration(images)
+        scale, tiles = places_scale(images.pixels, scale), []
+        for n, image in enumerate(images.pixels):
+            places = []
+            for node in nodes(self._model.network, self.weights_, found, n):
+                if node.level == 1:
+                    at = np.array(sorted(node.pixels), np.int64).reshape(-1, 3)
+                    places.append((node.feature, at[:, 1], at[:, 2]))
+            tiles.append(draw_places(np.asarray(image.any(axis=0)), places, scale))
+        return tile_grid(tiles)
 
     def summary(self) -> dict[str, Any]:
         """What was learned, as plain numbers and words that JSON can hold."""

@@ -151,7 +151,7 @@ class PosteriorMean:
         self._every = max(1, table.values.size // 200_000)
         self._sum = np.zeros(table.shape, np.float32)
         self._votes = np.zeros(start.S.shape), np.zeros(start.W.shape)
-        self._samples = 0
+        self.n_samples = 0
         self._done = 0
         self._parameters = plug_in(start, table, fixed, shared)
 
@@ -164,7 +164,7 @@ class PosteriorMean:
             self._sum += self._factors.product()
             self._votes[0][...] += self._factors.S
             self._votes[1][...] += self._factors.W
-            self._samples += 1
+            self.n_samples += 1
         self._done += 1
         return self._done < self.total
 
@@ -173,7 +173,7 @@ class PosteriorMean:
         header = {
             "generator": generator_state(self._sampler.rng),
             "done": self._done,
-            "samples": self._samples,
+            "samples": self.n_samples,
         }
         return _with_parameters(
             Contents(header, self._sums()), self._parameters, finished
@@ -183,7 +183,7 @@ class PosteriorMean:
         """Become what `contents` were of."""
         restore_generator(self._sampler.rng, file.header["generator"])
         self._done = whole("done", file.header["done"])
-        self._samples = whole("samples", file.header["samples"])
+        self.n_samples = whole("samples", file.header["samples"])
         file.fill(self._sums())
         self._factors = Factors.read(file.part("factors"), self._table)
         if "parameters" in file.header:
@@ -202,7 +202,7 @@ class PosteriorMean:
 
     def measure(self) -> Measurement:
         """How many samples the mean has: more is better, whatever a sample's probability."""
-        return Measurement(float(self._samples))
+        return Measurement(float(self.n_samples))
 
     def state(self) -> PosteriorMean:
         """The process itself, whose mean goes on growing."""
@@ -211,12 +211,12 @@ class PosteriorMean:
     @property
     def mean(self) -> FloatArray:
         """Posterior probability that an entry of the noise-free table is on."""
-        return np.asarray(self._sum / max(self._samples, 1), dtype=np.float32)
+        return np.asarray(self._sum / max(self.n_samples, 1), dtype=np.float32)
 
     @property
     def vote(self) -> Factors:
         """Every bit by majority over the samples."""
-        S, W = (np.asarray(2 * v > self._samples, dtype=np.int8) for v in self._votes)
+        S, W = (np.asarray(2 * v > self.n_samples, dtype=np.int8) for v in self._votes)
         return Factors(S, W)
 
 

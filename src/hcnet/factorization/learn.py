@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from hcnet.engine.devices import on_gpu, room_for
-from hcnet.engine.driver import Keeper, Limits, Outcome, Process, Record, Status, run
+from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Process, Record, Status, run
 from hcnet.factorization.annealing import Annealing, PosteriorMean, project, settle
 from hcnet.factorization.factors import Factors, Sampler, Table, marginal_log_joint
 from hcnet.images import Images
@@ -177,12 +177,14 @@ class Factorizer:
         left = None
         if self._max_seconds is not None:
             left = max(self._max_seconds - (time.perf_counter() - self._began), 1e-3)
-        outcome = run(
-            process,
-            Limits(max_iter=total, max_seconds=left),
-            lambda iteration, measurement, seconds: self._progress.step(measurement, process.state),
-            self._keeper,
-        )
+
+        def tell(iteration: int, measurement: Measurement, seconds: float) -> None:
+            if isinstance(process, PosteriorMean):  # counts its samples; these are no better
+                measurement = replace(measurement, log_joint=self._best[0])
+            self._progress.step(measurement, lambda: self._now(process))
+
+        limits = Limits(max_iter=total, max_seconds=left)
+        outcome = run(process, limits, tell, self._keeper)
         self._history += outcome.history
         if outcome.status.cut_short:
             self._status = outcome.status
@@ -191,6 +193,16 @@ class Factorizer:
                     self._consider(outcome.best)
                 raise _CutShort
         return outcome
+
+    def _now(self, process: Process[Any]) -> Factors:
+        """The factors that a process has come to."""
+        state = process.state()
+        if isinstance(state, Explanation):
+            return _as_factors(state, len(state.features), self.table)
+        if isinstance(state, PosteriorMean):
+            return state.vote if state.n_samples else self._best[1]
+        factors: Factors = state
+        return factors
 
     def _consider(self, factors: Factors) -> None:
         value = marginal_log_joint(factors, self.table)

@@ -67,8 +67,7 @@ def pages(path: Path) -> Iterator[Page]:
         ValueError: if it is damaged, of no known kind, or says that it is enormous.
 
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there; pass an image file or a folder of them.")
+    _check_there(path)
     if path.suffix.lower() in ARRAY_SUFFIXES:
         yield from _array_pages(path)
         return
@@ -80,9 +79,34 @@ def pages(path: Path) -> Iterator[Page]:
                 shades, white = _shades(path, file)
                 yield Page(path, number, shades, white)
     except _DAMAGE as error:
-        raise ValueError(
-            f"{path} cannot be read as an image ({error}); repair it, or leave it out."
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def count_pages(path: Path) -> int:
+    """How many images a file holds, without decoding any.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is damaged, or of no known kind.
+
+    """
+    _check_there(path)
+    if path.suffix.lower() in ARRAY_SUFFIXES:
+        return len(_images_array(path))
+    try:
+        with _opened(path) as file:
+            return int(getattr(file, "n_frames", 1))
+    except _DAMAGE as error:
+        raise _unreadable(path, error) from error
+
+
+def _check_there(path: Path) -> None:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there; pass an image file or a folder of them.")
+
+
+def _unreadable(path: Path, error: Exception) -> ValueError:
+    return ValueError(f"{path} cannot be read as an image ({error}); repair it, or leave it out.")
 
 
 def _opened(path: Path) -> Image.Image:
@@ -122,6 +146,15 @@ def _shades(path: Path, file: Image.Image) -> tuple[NDArray[Any], float | None]:
 
 
 def _array_pages(path: Path) -> Iterator[Page]:
+    array = _images_array(path)
+    _check_size(path, int(array.shape[-1]), int(array.shape[-2]))
+    white = float(np.iinfo(array.dtype).max) if array.dtype == np.uint8 else None
+    for number, shades in enumerate(array):
+        yield Page(path, number, shades, white)
+
+
+def _images_array(path: Path) -> NDArray[Any]:
+    """The images of an array file: the first axis counts them."""
     array = read_array(path, IMAGE_KEYS)
     if array.dtype.kind not in "biuf":
         raise ValueError(
@@ -132,12 +165,7 @@ def _array_pages(path: Path) -> Iterator[Page]:
             f"{path} holds an array of shape {array.shape}; images must be (height, width), "
             f"(images, height, width) or (images, channels, height, width), none of them 0."
         )
-    if array.ndim == 2:
-        array = array[None]
-    _check_size(path, int(array.shape[-1]), int(array.shape[-2]))
-    white = float(np.iinfo(array.dtype).max) if array.dtype == np.uint8 else None
-    for number, shades in enumerate(array):
-        yield Page(path, number, shades, white)
+    return array[None] if array.ndim == 2 else array
 
 
 def read_array(path: Path, keys: Iterable[str]) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice, repeat
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from hcnet.image_files.binarising import (
     halves,
     ink_is_dark,
 )
-from hcnet.image_files.decoding import Page, find_files, pages
+from hcnet.image_files.decoding import Page, count_pages, find_files, pages
 from hcnet.images import BoolArray
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -51,12 +52,13 @@ class ImageSet:
         """Results of the shape of `X` cut back to the size of each image."""
         return [one[..., :h, :w] for one, (h, w) in zip(images, self.sizes, strict=True)]
 
-    def with_mask(self, path: str | os.PathLike[str]) -> ImageSet:
+    def with_mask(self, path: str | os.PathLike[str], of_more: bool = False) -> ImageSet:
         """The same with the pixels missing that are bright, or 1, in a file.
 
-        It holds one mask for all images or one for each, of their size.
+        It holds one mask for all images or one for each, of their size.  If these are the first
+        `of_more` images, there may be more masks.
         """
-        found = read_images(path, ink="bright").X
+        found = read_images(path, ink="bright", first=len(self) if of_more else None).X
         (height, width), (h, w) = self.X.shape[-2:], found.shape[-2:]
         if len(found) not in (1, len(self)) or (h, w) != (height, width):
             raise ValueError(
@@ -88,6 +90,7 @@ def read_images(
     *,
     threshold: float | str = OTSU,
     ink: str = "auto",
+    first: int | None = None,
 ) -> ImageSet:
     """Read image files, folders of them, ``.npy`` and ``.npz`` arrays as binary images.
 
@@ -96,6 +99,7 @@ def read_images(
         threshold: "otsu", or the shade above which a pixel is bright.
         ink: whether "bright" or "dark" pixels are on; "auto": whichever are rarer, in all images
             together.
+        first: read only so many images, from the beginning.
 
     Raises:
         FileNotFoundError: if a file is not there, or a folder holds no images.
@@ -105,7 +109,7 @@ def read_images(
     at = check_threshold(threshold)
     found: list[Page] = []
     cut: list[Halves] = []
-    for page in _all_pages(paths):
+    for page in islice(_all_pages(paths), first):
         cut.append(halves(page.shades, at, page.white))
         # Of the shades, one byte per pixel is enough from here on: most of a set may be scans.
         found.append(Page(page.path, page.number, np.empty(0), page.white))
@@ -134,27 +138,68 @@ def read_images(
 
 
 def stream_images(
-    paths: Paths, *, threshold: float | str = OTSU, ink: str = "auto"
+    paths: Paths,
+    *,
+    threshold: float | str = OTSU,
+    ink: str = "auto",
+    mask: str | os.PathLike[str] | None = None,
 ) -> Iterator[NDArray[np.generic]]:
     """The same one after the other, for more images than fit into memory.
 
-    Which side is the ink is then decided by the first image.  Where pixels are missing an image is
-    an array of floats with NaN.
+    Which side is the ink is then decided by the first image.  Where pixels are missing, also where
+    they are bright in the file `mask` (one for all images or one for each), an image is an array of
+    floats with NaN.
     """
     at, dark = check_threshold(threshold), None
+    masks = None if mask is None else _stream_masks(mask, paths)
     for page in _all_pages(paths):
         one = halves(page.shades, at, page.white)
         if dark is None:
             dark = ink_is_dark([one], ink)
         on, hidden = _planes(one, dark)
+        if masks is not None:
+            hidden = hidden | _fitting_mask(next(masks), on, mask)
         yield np.where(hidden, np.nan, on)[None] if hidden.any() else on[None]
 
 
-def _all_pages(paths: Paths) -> Iterator[Page]:
+def files_of_images(paths: Paths) -> list[Path]:
+    """The file of every image, in the order in which they are read; nothing is decoded."""
+    return [file for file in _all_files(paths) for _ in range(count_pages(file))]
+
+
+def _stream_masks(path: str | os.PathLike[str], images: Paths) -> Iterator[BoolArray]:
+    """One after the other; a single one again and again."""
+    n = len(files_of_images(path))
+    masks = (np.asarray(mask[0], bool) for mask in stream_images(path, ink="bright"))
+    if n == 1:
+        return repeat(next(masks))
+    wanted = len(files_of_images(images))
+    if n != wanted:
+        raise ValueError(
+            f"{path} holds {n} masks for {wanted} images; give one mask for all or one per image."
+        )
+    return masks
+
+
+def _fitting_mask(missing: BoolArray, on: BoolArray, path: object) -> BoolArray:
+    (h, w), (height, width) = missing.shape[-2:], on.shape[-2:]
+    if (h, w) != (height, width) or len(missing) not in (1, len(on)):
+        raise ValueError(
+            f"{path} holds a mask of {h}×{w} for an image of {height}×{width}; give one of the "
+            f"same size."
+        )
+    return missing
+
+
+def _all_files(paths: Paths) -> list[Path]:
     files = find_files([paths] if isinstance(paths, str | os.PathLike) else paths)
     if not files:
         raise FileNotFoundError("No image was passed; pass a file or a folder at least.")
-    return (page for file in files for page in pages(file))
+    return files
+
+
+def _all_pages(paths: Paths) -> Iterator[Page]:
+    return (page for file in _all_files(paths) for page in pages(file))
 
 
 def _planes(one: Halves, dark: bool) -> tuple[BoolArray, BoolArray]:

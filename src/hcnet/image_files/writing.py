@@ -45,7 +45,7 @@ def write_images(
         The files that were written.
 
     """
-    path, planes = Path(path), [np.asarray(one, bool) for one in images]
+    path, planes = images_path(path), [np.asarray(one, bool) for one in images]
     if not planes:
         raise ValueError("There is no image to write.")
     kind = path.suffix.lower()
@@ -70,12 +70,18 @@ def write_images(
             )
         form = Image.registered_extensions()[kind]
         return [write_whole(path, lambda file: pictures[0].save(file, form), overwrite)]
-    if kind:
-        raise ValueError(
-            f"{path} ends in {kind}, which loses pixels or is unknown; choose .png, .tif, .npy, "
-            f".npz or a folder."
-        )
     return _write_folder(path, pictures, names, overwrite)
+
+
+def images_path(path: str | os.PathLike[str]) -> Path:
+    """A path that images can be written to, by its ending."""
+    path = Path(path)
+    if path.suffix and path.suffix.lower() not in _ONE | _MANY | ARRAY_SUFFIXES:
+        raise ValueError(
+            f"{path} ends in {path.suffix}, which loses pixels or is unknown; choose .png, .tif, "
+            f".npy, .npz or a folder."
+        )
+    return path
 
 
 def _write_folder(

@@ -67,10 +67,16 @@ def save_picture(
             f"picture has mode {picture.mode!r} and size {picture.size}, which PNG has not; "
             f"convert it first, for example with picture.convert('RGB')."
         )
+    path = picture_path(path)
+    return write_whole(path, partial(picture.save, format="PNG", optimize=True), overwrite)
+
+
+def picture_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a picture, which must end in .png."""
     path = file_path(path)
     if path.suffix.lower() != ".png":
         raise ValueError(f"{path} does not end in .png, and pictures are written as PNG.")
-    return write_whole(path, partial(picture.save, format="PNG", optimize=True), overwrite)
+    return path
 
 
 def paint(planes: BoolArray, missing: BoolArray | None, ink: Colour | None = None) -> Picture:

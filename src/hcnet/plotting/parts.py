@@ -80,6 +80,15 @@ def image_grid(
     return tile_grid([show_image(one, scale=scale) for one in shapes], columns, lines)
 
 
+def places_scale(images: NDArray[np.generic], scale: int | None = None) -> int:
+    """Screen pixels per pixel of images that are drawn beside each other with their parts.
+
+    However many there are, colours and boxes of each can still be seen.
+    """
+    room = max(2 * PART_SIDE, IMAGE_SIDE // sheet_columns(len(images)))
+    return enlargement(scale, max(images.shape[-2:]), room)
+
+
 def show_features(
     features: ArrayLike,
     counts: ArrayLike | None = None,
@@ -126,20 +135,31 @@ def show_placements(
     parts = [part.any(axis=0) for part in parts_of(features)]
     rows = placements_of(placements, len(parts))
     rows = rows[rows[:, 0] == check_count("index", index, minimum=0), 1:]
+    places = []
+    for f, r, c in rows.tolist():
+        i, j = np.nonzero(parts[f])
+        places.append((f, i + r, j + c))
+    return draw_places(seen, places, scale)
+
+
+def draw_places(
+    seen: BoolArray,
+    places: Iterable[tuple[int, NDArray[np.int64], NDArray[np.int64]]],
+    scale: int | None,
+) -> Image.Image:
+    """A pale image (height, width) with parts over it: number, rows and columns of the pixels."""
     scale = enlargement(scale, max(seen.shape), IMAGE_SIDE)
     canvas = np.full((*seen.shape, 3), PAPER, np.uint8)
     canvas[seen] = PALE
     boxes: list[tuple[tuple[int, int, int, int], Colour]] = []
-    for f, r, c in rows:
-        i, j = np.nonzero(parts[f])
+    for f, i, j in places:
         if not len(i):
             continue
-        i, j = i + r, j + c
-        boxes.append(((int(i.min()), int(j.min()), int(i.max()), int(j.max())), colour_of(int(f))))
+        colour = colour_of(f)
+        boxes.append(((int(i.min()), int(j.min()), int(i.max()), int(j.max())), colour))
         inside = (i >= 0) & (i < seen.shape[0]) & (j >= 0) & (j < seen.shape[1])
         i, j = i[inside], j[inside]
-        full = colour_of(int(f))
-        canvas[i, j] = np.where(seen[i, j, None], full, tint(colour_of(int(f))))
+        canvas[i, j] = np.where(seen[i, j, None], colour, tint(colour))
     picture = framed(canvas, scale)
     draw = ImageDraw.Draw(picture)
     for (top, left, bottom, right), colour in boxes:

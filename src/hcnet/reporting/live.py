@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from hcnet.progress import Step
 from hcnet.reporting.finishing import REFRESH
-from hcnet.whole_files import file_path, refuse_existing
+from hcnet.reporting.page import report_path
+from hcnet.whole_files import refuse_existing
 
 # Writing may take this share of the time of a run.
 SHARE = 0.1
@@ -43,7 +44,7 @@ class LiveReport:
         names: Sequence[str] | None = None,
         overwrite: bool = False,
     ) -> None:
-        self.path = file_path(path)
+        self.path = report_path(path)
         refuse_existing(self.path, overwrite)
         self.X, self.mask, self.names = X, mask, names
         self._next = 0.0
@@ -54,8 +55,14 @@ class LiveReport:
         if self._broken or time.perf_counter() < self._next:
             return
         began = time.perf_counter()
+        model = step.model()
+        if not hasattr(model, "_live_report"):
+            raise TypeError(
+                f"A live report is about images, and {type(model).__name__} learns from a table; "
+                f"pass another callback, or verbose=True for a progress bar."
+            )
         try:
-            step.model()._live_report(self.path, self.X, self.mask, self.names, step)
+            model._live_report(self.path, self.X, self.mask, self.names, step)
         except OSError as error:  # a full disk must not end hours of learning
             self._broken = True
             warnings.warn(

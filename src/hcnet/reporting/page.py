@@ -16,15 +16,27 @@ from PIL import Image
 
 from hcnet.plotting.drawing import ADDED, INKS, MISSED, MISSING, PALE, PALETTE, Colour
 from hcnet.reporting.content import Content, Picture
-from hcnet.whole_files import write_whole
+from hcnet.whole_files import file_path, write_whole
 
 
 def write_report(path: str | os.PathLike[str], content: Content, overwrite: bool) -> Path:
     """Write the page; it appears whole or not at all."""
+    path = report_path(path)
     # A name of a file may hold what is no text, and is the name of an image then.
     return write_whole(
         path, lambda file: file.write(page(content).encode(errors="replace")), overwrite
     )
+
+
+def report_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a report, which must end as browsers know it."""
+    path = file_path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(
+            f"{path} does not end in .html, and reports are written as HTML; open it in a browser, "
+            f"which can also print it as PDF."
+        )
+    return path
 
 
 def page(content: Content) -> str:

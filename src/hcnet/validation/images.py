@@ -5,6 +5,7 @@ A message says what was expected, what came, and what to do.
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from hcnet.images import BoolArray, Images
+from hcnet.validation.parameters import colours_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class ImageInput:
 
 def check_images(X: ArrayLike, mask: ArrayLike | None = None) -> ImageInput:
     """Images as (height, width), (n, height, width) or (n, channels, height, width)."""
+    _refuse_paths(X, "hcnet.image_files.read_images(X).X, which also makes it 0 and 1")
     if sparse.issparse(X):
         raise TypeError(
             "Sparse input is not supported, because images are arrays of pixels; pass a dense "
@@ -68,6 +71,16 @@ def check_images(X: ArrayLike, mask: ArrayLike | None = None) -> ImageInput:
     return ImageInput(Images(pixels.reshape(shape), ~missing.reshape(shape)), array.shape)
 
 
+def _refuse_paths(X: Any, how: str) -> None:
+    """An error if files are named where what is in them is meant; `how` it can be read."""
+    first = X[0] if isinstance(X, list | tuple) and len(X) else X
+    if isinstance(first, str | os.PathLike):
+        what = "paths of files" if first is not X else f"the path {first!r}"
+        raise TypeError(
+            f"X must be an array, got {what}; read what is in there first, for example with {how}."
+        )
+
+
 def _check_values(array: NDArray[Any], mask: ArrayLike | None) -> BoolArray:
     """Which entries are missing; an error unless all the others are 0 or 1."""
     missing = np.zeros(array.shape, bool) if mask is None else check_mask(mask, array.shape)
@@ -87,10 +100,13 @@ def _check_values(array: NDArray[Any], mask: ArrayLike | None) -> BoolArray:
         odd = known[~binary]
         finite = known[np.isfinite(known)].astype(float)
         middle = (finite.min() + finite.max()) / 2 if finite.size else 0.5
+        # Ink is rarer than paper, and in most pictures dark.
+        side, other = ("<", ">") if 2 * (finite > middle).sum() > finite.size else (">", "<")
         raise ValueError(
             f"X must hold only 0 and 1, got values such as {odd[0]:g} ({odd.size} of {known.size} "
-            f"entries are neither; inf and NaN count as such); binarise first, for example X > "
-            f"{middle:g}."
+            f"entries are neither; inf and NaN count as such); binarise first: X {side} {middle:g} "
+            f"if what is rarer here is on, else X {other} {middle:g}, or let "
+            f"hcnet.image_files.binarise(X) find the threshold{colours_hint(array.shape)}."
         )
     if known.size == 0:
         raise ValueError(
@@ -165,6 +181,7 @@ def check_table(
     X: ArrayLike | sparse.sparray, mask: ArrayLike | None = None
 ) -> tuple[BoolArray, BoolArray]:
     """A 0/1 table, dense or sparse: its values and where they are observed."""
+    _refuse_paths(X, "numpy.loadtxt(X)")
     array = X.toarray() if sparse.issparse(X) else np.asarray(X)  # type: ignore[union-attr]
     hidden = mask.toarray() if sparse.issparse(mask) else mask  # type: ignore[union-attr]
     if array.ndim != 2:

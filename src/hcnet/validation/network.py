@@ -19,6 +19,7 @@ from hcnet.validation.parameters import (
     check_count,
     check_damping,
     check_pair,
+    colours_hint,
     is_number,
 )
 
@@ -102,7 +103,8 @@ def _fit(layer: CheckedLayer, name: str, below: tuple[int, int]) -> tuple[int, i
             f"{name} does not fit: the grid below is {below[0]}×{below[1]}, its pool of "
             f"{layer.pool[0]}×{layer.pool[1]} ({layer.pool_border!r}) leaves "
             f"{max(grid[0], 0)}×{max(grid[1], 0)}, and its features are {size[0]}×{size[1]}; "
-            f"choose smaller features, smaller pools, pool_border='same', or larger images."
+            f"choose smaller features, smaller pools, pool_border='same', or larger images"
+            f"{colours_hint(below)}."
         )
     return FeatureLayer(1, 1, size, grid, "valid").placement_size
 

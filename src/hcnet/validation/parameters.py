@@ -61,10 +61,21 @@ def check_feature_size(
     if h > image_size[0] or w > image_size[1]:
         raise ValueError(
             f"feature_size {h}×{w} is larger than the images, {image_size[0]}×{image_size[1]}; "
-            f"choose a window at most as large as the image, about the size of one part."
+            f"choose a window at most as large as the image, about the size of one part"
+            f"{colours_hint(image_size)}."
         )
     check_choice("border", border, ("full", "valid"))
     return h, w
+
+
+def colours_hint(shape: Sequence[int]) -> str:
+    """What to do if the last axis of images holds colours; nothing where it cannot."""
+    if shape[-1] not in (3, 4):
+        return ""
+    return (
+        f"; if the {shape[-1]} of the last axis are colours, they must come before height and "
+        f"width: np.moveaxis(X, -1, -3), and [None] after it for one image"
+    )
 
 
 def check_probability(name: str, value: float | None) -> float | None:

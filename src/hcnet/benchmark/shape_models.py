@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
@@ -14,7 +16,7 @@ from hcnet.metrics import part_iou
 SIZES = (19, 20, 21)
 
 
-def network(feature_size: int, supervised: bool, **options: object) -> HCN:
+def network(feature_size: int, supervised: bool, **options: Any) -> HCN:
     """The architecture that makes the data: four features, four templates, 3×3 pools."""
     layers = [Layer(4, size=feature_size), Layer()]
     if supervised:

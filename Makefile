@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 NAME ?= table1
 ARGS ?=
 
-.PHONY: demo docs test test-browser test-long lint bench paper clean
+.PHONY: demo docs test test-browser test-gpu test-long lint bench paper clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -15,8 +15,14 @@ $(VENV)/installed: pyproject.toml
 demo: $(VENV)/installed
 	$(BIN)/hcnet demo --output demo-output --force
 
+# The CUDA engine is tested in Numba's simulator, which must be switched on before Numba is there.
 test: $(VENV)/installed
 	$(BIN)/python -m pytest $(ARGS)
+	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m pytest tests/cuda
+
+# The same tests, and larger ones, on an NVIDIA GPU.
+test-gpu: $(VENV)/installed
+	$(BIN)/python -m pytest tests/cuda $(ARGS)
 
 test-long: $(VENV)/installed
 	$(BIN)/python -m pytest -m long $(ARGS)

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import numba
 import numpy as np
 
-from benchmarks import speed, table1
 from benchmarks.harness import Benchmark, Row, measure, selected, spread, start, table
-from benchmarks.shape_models import compare, network, wrong
 from hcnet import FeatureLearner
+from hcnet.benchmark.paper_images import PAPER_IMAGES
+from hcnet.benchmark.shape_models import compare, network, wrong
+from hcnet.benchmark.sweeps import Shape, sweep_cost
 from hcnet.datasets import shapes
 from hcnet.engine.devices import why_not_cuda
 from hcnet.engine.schedules import Schedule
 from hcnet.environment import gpus
 from hcnet.layers import FeatureLayer
-from hcnet.messages import trees_of
 from hcnet.metrics import matched_iou, true_compression
 
-# images, channels, image, features, window, border; the CPU has the digits of a hundredth.
-SHAPES: dict[str, tuple[Any, ...]] = {
-    "page 200×200, 12 parts of 12×12": (1, 1, (200, 200), 12, (12, 12), "full"),
-    "100 images of 14×14, 5 parts of 6×6": (100, 1, (14, 14), 5, (6, 6), "full"),
-    "MNIST layer: 400 × 16×28×28, 64 parts of 26×26": (400, 16, (28, 28), 64, (26, 26), "valid"),
+SHAPES = {
+    "page 200×200, 12 parts of 12×12": Shape(1, 1, (200, 200), 12, (12, 12)),
+    "100 images of 14×14, 5 parts of 6×6": Shape(100, 1, (14, 14), 5, (6, 6)),
+    "MNIST layer: 400 × 16×28×28, 64 parts of 26×26": Shape(
+        400, 16, (28, 28), 64, (26, 26), "valid"
+    ),
 }
+# Most images that the CPU sweeps over: a hundredth of the digits is enough.
+MOST_ON_CPU = {400: 4}
 # schedule, starts, deterministic
 WAYS = {
     1: [("per-image", 1, True), ("blocks", 1, True), ("per-image", 100, True)],
@@ -55,20 +58,20 @@ def bandwidth() -> float:
     return 2 * 4 * 2**30 / min(seconds)
 
 
-def sweep_on_gpu(shape: tuple[Any, ...], way: tuple[Any, ...], times: int) -> tuple[float, int]:
+def sweep_on_gpu(shape: Shape, way: tuple[Any, ...], times: int) -> tuple[float, int]:
     """Seconds per sweep, and ANDs."""
     from numba import cuda
 
     from hcnet.engine.cuda.engine import CUDAEngine
     from hcnet.engine.cuda.starts import Starts
 
-    n, channels, size, n_features, window, border = shape
     schedule, starts, deterministic = way
     rng = np.random.default_rng(0)
-    layer = FeatureLayer(n_features, channels, window, size, border)
-    observed = np.ones((n, channels, *size), bool)
+    layer = FeatureLayer(shape.features, shape.channels, shape.window, shape.size, shape.border)
+    observed = np.ones((shape.images, shape.channels, *shape.size), bool)
     evidence = np.where(rng.random(observed.shape) < 0.2, 13.8, -13.8).astype(np.float32)
-    prior = rng.uniform(-1, -0.9, (starts, channels, n_features, *window)).astype(np.float32)
+    weights = (starts, shape.channels, shape.features, *shape.window)
+    prior = rng.uniform(-1, -0.9, weights).astype(np.float32)
     passing = Starts(
         CUDAEngine(deterministic),
         layer,
@@ -85,8 +88,7 @@ def sweep_on_gpu(shape: tuple[Any, ...], way: tuple[Any, ...], times: int) -> tu
         passing.sweep(Schedule(schedule), rng)
         cuda.synchronize()
         seconds.append(time.perf_counter() - began)
-    leaves = passing.leaves
-    return float(np.median(seconds[2:])), starts * len(trees_of(observed, rng)) * leaves
+    return float(np.median(seconds[2:])), starts * observed.size * passing.leaves
 
 
 def sweeps(bench: Benchmark, quick: bool) -> None:
@@ -94,26 +96,27 @@ def sweeps(bench: Benchmark, quick: bool) -> None:
     times = 5 if quick else 9
     copied = bandwidth()
     for name, shape in SHAPES.items():
-        small = (min(shape[0], 4 if shape[0] == 400 else shape[0]), *shape[1:])
-        schedule = "sequential" if shape[0] == 1 else "per-image"
+        small = replace(shape, images=MOST_ON_CPU.get(shape.images, shape.images))
+        schedule = Schedule("sequential" if shape.images == 1 else "per-image")
         numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
-        seconds, copy, ands = speed.sweep_and_copy(small, schedule, times)
-        threads = 1 if shape[0] == 1 else numba.get_num_threads()
+        cost = sweep_cost(small, schedule, times)
+        threads = 1 if shape.images == 1 else numba.get_num_threads()
         bench.add(
             part="sweeps",
             shape=name,
             device=f"CPU, {threads} threads",
-            schedule=schedule,
+            schedule=schedule.name,
             starts=1,
             deterministic=True,
-            ands=ands,
-            seconds=seconds,
-            ns_per_and=seconds / ands * 1e9,
-            ns_floor=copy / ands * 1e9,
-            ratio=seconds / copy,
+            ands=cost.ands,
+            seconds=cost.seconds,
+            ns_per_and=cost.seconds / cost.ands * 1e9,
+            ns_floor=cost.copy_seconds / cost.ands * 1e9,
+            ratio=cost.seconds / cost.copy_seconds,
             seed=0,
+            gpu=gpus(),
         )
-        for way in WAYS[shape[0]]:
+        for way in WAYS[shape.images]:
             seconds, ands = sweep_on_gpu(shape, way, times)
             floor = BYTES * ands / copied
             bench.add(
@@ -129,6 +132,7 @@ def sweeps(bench: Benchmark, quick: bool) -> None:
                 ns_floor=floor / ands * 1e9,
                 ratio=seconds / floor,
                 copy_gigabytes_per_second=copied / 1e9,
+                gpu=gpus(),
                 seed=0,
             )
 
@@ -138,12 +142,12 @@ def fit_parts(
 ) -> None:
     """Table 1: whole fits."""
     for name in names:
-        generator, window, n_given, *_ = table1.DATA[name]
+        image = PAPER_IMAGES[name]
         for seed in numbers:
-            data = generator(random_state=seed)
-            size = window or data.feature_size
+            data = image.make(random_state=seed)
+            size = image.feature_size(data)
             for device, algorithm in modes:
-                given = n_given if algorithm == "mpmp" else None
+                given = image.n_features if algorithm == "mpmp" else None
                 starts = STARTS if device == "cuda" else None
                 model = FeatureLearner(
                     given,
@@ -167,6 +171,7 @@ def fit_parts(
                     iou_mean=float(matched_iou(model.features_, data.features).mean()),
                     seconds=seconds,
                     gigabytes=model.memory_ / 2**30,
+                    gpu=gpus(),
                 )
 
 
@@ -190,6 +195,7 @@ def fit_shapes(bench: Benchmark, numbers: range, devices: list[str]) -> None:
                 train_right=round(100 * (1 - wrong(model, data, "explain"))),
                 seconds=seconds,
                 gigabytes=model.memory_ / 2**30,
+                gpu=gpus(),
             )
 
 
@@ -212,8 +218,7 @@ def report(rows: list[Row]) -> str:
         if r["part"] == "sweeps"
     ]
     header = ["shape", "", "schedule", "starts", "million ANDs", "ms a sweep", "ps/AND", "floor"]
-    texts.append(table([*header, "ratio"], lines))
-    print()
+    texts.append(_table([*header, "ratio"], lines))
     groups = {(r["data"], r["device"], r["algorithm"]): [] for r in rows if r["part"] == "table1"}
     for r in rows:
         if r["part"] == "table1":
@@ -239,8 +244,7 @@ def report(rows: list[Row]) -> str:
         "ratio",
         "by the true parts'",
     ]
-    texts.append(table([*header, "IoU", "seconds"], lines))
-    print()
+    texts.append(_table([*header, "IoU", "seconds"], lines))
     lines = []
     for device in ("cpu", "cuda", "cuda, asynchronous"):
         mine = [r for r in rows if r["part"] == "shapes" and r["device"] == device]
@@ -251,8 +255,17 @@ def report(rows: list[Row]) -> str:
                 [device, f"{solved}/{len(mine)}", ious, spread([r["seconds"] for r in mine], 1)]
             )
     header = ["shapes 21×21", "W² exact, 100/100 clustered", "IoU of W¹", "seconds"]
-    texts.append(table(header, lines))
-    return "\n\n".join(texts)
+    texts.append(_table(header, lines))
+    return "\n\n".join(text for text in texts if text)
+
+
+def _table(header: list[str], lines: list[list[Any]]) -> str:
+    """A table, unless it would be empty."""
+    if not lines:
+        return ""
+    text = table(header, lines)
+    print()
+    return text
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -266,7 +279,8 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     bench, options = start("gpu", "the CUDA engine beside the CPU", arguments, add_options)
     problem = why_not_cuda()
     if problem:
-        sys.exit(f"Nothing was measured: {problem}.")
+        print(f"Nothing was measured: {problem}.")
+        return bench
     print("; ".join(gpus()), "\n", flush=True)
     asked = options.only.split(",") if options.only else []
     wanted = [part for part in PARTS if part in asked] or list(PARTS)
@@ -276,7 +290,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     if "sweeps" in wanted:
         sweeps(bench, options.quick)
     if "table1" in wanted:
-        names = ("two bars", "symbols") if options.quick else tuple(table1.DATA)
+        names = ("two bars", "symbols") if options.quick else tuple(PAPER_IMAGES)
         modes = [("cpu", "refined"), ("cuda", "refined"), ("cuda", "mpmp")]
         modes = [
             mode

@@ -14,6 +14,7 @@ from benchmarks import (
     bmf,
     choices,
     deconvolution,
+    gpu,
     inpainting,
     mnist,
     noise,
@@ -42,6 +43,7 @@ ALL = {
     "mnist": (mnist, "Two layers: digits from few examples"),
     "activeset": (activeset, "The active set beside the dense engine"),
     "speed": (speed, "Speed of a sweep"),
+    "gpu": (gpu, "The CUDA engine beside the CPU"),
 }
 PREFACE = """# Results
 
@@ -140,6 +142,11 @@ it does. The scan has letters of 36×36 pixels, gets ten steps, and is too large
 process grew by.""",
     "speed": """An update reads and writes both messages of an AND, 16 bytes; "copy" is the time
 that NumPy takes to copy as many bytes in the same run, on one thread.""",
+    "gpu": """On an NVIDIA H200 (driver 580.159, CUDA 13.0, numba-cuda 0.30.4). Floor: 16 bytes per
+AND at the bandwidth of a copy in the same run, in ps per AND. The CPU has a hundredth of the
+digits. Fits of a GPU are from 100 starts; they ran beside each other, several at a time, on 16
+cores and the one GPU, so that their seconds say little: [performance](performance.md#on-a-gpu) has some
+that ran alone. Letters are missing on the GPU.""",
 }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hcnet.engine.choice import DEFAULT_ENGINE, ENGINE_NAMES
+from hcnet.engine.devices import why_not_cuda
 from hcnet.version import VERSION
 
 # What hcnet itself computes and draws with, in the order in which people ask for it.
@@ -33,6 +34,7 @@ def environment() -> dict[str, Any]:
         "cores": usable_cores(),
         "memory": total_memory(),
         "gpus": gpus(),
+        "cuda": why_not_cuda(),
     }
 
 

@@ -28,6 +28,7 @@ def _run(options: argparse.Namespace) -> int:
         ("cores", str(found["cores"])),
         ("memory", "not known" if memory is None else f"{memory / 2**30:.1f} GiB"),
         ("gpu", "; ".join(found["gpus"]) or "none"),
+        ("device=cuda", "ready" if found["cuda"] is None else f"not here: {found['cuda']}"),
     ]
     say(options, found, aligned(rows))
     return DONE

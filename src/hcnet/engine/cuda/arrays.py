@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,6 +12,7 @@ from numba import cuda
 from numpy.typing import NDArray
 
 from hcnet.engine.cuda.compilation import THREADS, blocks_for, compiled, kernel
+from hcnet.memory import NotEnoughMemoryError
 
 _larger = compiled.larger
 
@@ -17,7 +21,8 @@ DeviceArray = Any  # Numba's arrays on a GPU carry no types
 
 def hold(array: NDArray[Any]) -> DeviceArray:
     """A copy on the GPU."""
-    return cuda.to_device(np.ascontiguousarray(array))
+    with _enough_memory(array.nbytes):
+        return cuda.to_device(np.ascontiguousarray(array))
 
 
 def fetch(array: DeviceArray) -> NDArray[Any]:
@@ -27,7 +32,22 @@ def fetch(array: DeviceArray) -> NDArray[Any]:
 
 def empty(shape: tuple[int, ...], dtype: Any = np.float32) -> DeviceArray:
     """An array with nothing in it yet."""
-    return cuda.device_array(shape, dtype)
+    with _enough_memory(math.prod(shape) * np.dtype(dtype).itemsize):
+        return cuda.device_array(shape, dtype)
+
+
+@contextmanager
+def _enough_memory(size: int) -> Iterator[None]:
+    """Others may take the memory that was free before a run."""
+    try:
+        yield
+    except cuda.cudadrv.driver.CudaAPIError as error:
+        if "OUT_OF_MEMORY" not in str(error):
+            raise
+        raise NotEnoughMemoryError(
+            f"The GPU has no {size:,} bytes left, which were free before: end what else uses it, "
+            f"lower max_memory, or pass device='cpu'."
+        ) from None
 
 
 def filled(shape: tuple[int, ...], value: float) -> DeviceArray:

@@ -22,6 +22,8 @@ from hcnet.engine.schedules import Schedule
 from hcnet.messages import Messages
 
 _LONGEST_STEP = 2**31
+# Schedules whose lanes are the same in every sweep; others make their batches anew.
+IN_LANES = ("sequential", "per-image")
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from hcnet.engine.base import restore_arrays
 from hcnet.engine.cuda import arrays
 from hcnet.engine.cuda.arrays import DeviceArray, fetch, hold
 from hcnet.engine.cuda.engine import CUDAEngine, on_device
-from hcnet.engine.cuda.orders import Blocks, Order, colours, order_of
+from hcnet.engine.cuda.orders import IN_LANES, Blocks, Order, colours, order_of
 from hcnet.engine.dense import LARGEST_EXACT, REBUILD_EVERY
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
@@ -114,12 +114,12 @@ class CUDAPassing:
         before = [arrays.copied(belief) for belief in self._beliefs()]
         if schedule.name == "blocks" and self._in_colours:
             self._sweep_colours(schedule, rng, damping)
-        elif schedule.name in ("blocks", "flooding"):
-            for batch in schedule.batches(self._host.images, rng):
-                self._engine.update(m, batch, damping)
-        else:
+        elif schedule.name in IN_LANES:
             for lanes in self._order(schedule).rounds_of(rng if schedule.shuffle else None):
                 self._engine.lanes(m, lanes, damping)
+        else:
+            for batch in schedule.batches(self._host.images, rng):
+                self._engine.update(m, batch, damping)
         self._sweeps += 1
         self._fresh = False
         return max(arrays.largest(*pair) for pair in zip(self._beliefs(), before, strict=True))

@@ -191,6 +191,10 @@ BAD_LAYERS = [
     ([Layer(size="33")], r"layers\[0\]\.size must be"),
     ([Layer(pool=-1)], r"layers\[0\]\.pool must be one positive whole number or two"),
     ([Layer(pool=(3, None))], r"layers\[0\]\.pool must be"),
+    (
+        [Layer(pool=(1, 32_768), pool_border="same")],
+        r"layers\[0\]\.pool must have at most 32767 positions, got 1×32768; choose a smaller",
+    ),
     ([Layer(pool_border="round")], r"layers\[0\]\.pool_border must be one of 'full', 'same', got"),
     ([Layer(perturbation=1)], r"layers\[0\]\.perturbation must be at least 0 .* below 1, got 1"),
     ([Layer(perturbation="x")], r"layers\[0\]\.perturbation must be"),

@@ -236,11 +236,6 @@ class HCN(
         images = check_images(X, mask).images
         labels = check_labels(y, images.n_images, self._n_classes())
         check_choice("algorithm", self.algorithm, ALGORITHM_NAMES)
-        if checkpoint is not None and self.algorithm != "mpmp":
-            raise ValueError(
-                f"Only algorithm='mpmp' keeps checkpoints, got {self.algorithm!r}; leave "
-                f"checkpoint None."
-            )
         data = None
         if checkpoint is not None:
             names = text_digest(repr(labels.classes.tolist()))
@@ -256,7 +251,7 @@ class HCN(
         verbose = check_flag("verbose", self.verbose)
         progress = watching(verbose, self.callback, self._so_far(network, labels))
         start = network, images, agreeing(network, labels.codes), options, rng, progress
-        learned = _ALGORITHMS[self.algorithm](*start, *([] if keeper is None else [keeper]))
+        learned = _ALGORITHMS[self.algorithm](*start, keeper)
         self._store(learned, labels, images)
         return self
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from hcnet.hierarchy.specification import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
-from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer
+from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer
 from hcnet.validation.parameters import (
     check_choice,
     check_count,
@@ -81,11 +81,17 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
             f"{name}.p_W must be larger than 0 and at most 0.5 (weights are rarer than not), got "
             f"{p_W!r}; leave it None for the default."
         )
+    pool = check_pair(f"{name}.pool", layer.pool)
+    if pool[0] * pool[1] > MOST_MEMBERS:
+        raise ValueError(
+            f"{name}.pool must have at most {MOST_MEMBERS} positions, got {pool[0]}×{pool[1]}; "
+            f"choose a smaller window."
+        )
     border: Any = check_choice(f"{name}.pool_border", layer.pool_border, ("full", "same"))
     return CheckedLayer(
         n_features=n_templates or n_features or 0,
         size=size,
-        pool=check_pair(f"{name}.pool", layer.pool),
+        pool=pool,
         pool_border=border,
         perturbation=float(perturbation),
         p_W=float(p_W),

@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 
+from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.hierarchy.bottom_up.parts import MOST_PARTS, Found, PartLearning
 from hcnet.hierarchy.bottom_up.templates import as_templates, choose, similarities, with_windows
@@ -33,6 +34,7 @@ def learn_bottom_up(
     options: NetworkOptions,
     rng: np.random.Generator,
     progress: Progress | None = None,
+    keeper: Checkpoint | None = None,
 ) -> LearnedNetwork:
     """Learn all weights; arguments and result are those of `learn_network`."""
     began = time.perf_counter()
@@ -59,7 +61,7 @@ def learn_bottom_up(
                 process = PartLearning(level, maps, rng)
                 so_far = partial(_so_far, network, list(parts), process)
                 watched = partial(progress.step, state=so_far)
-                outcomes.append(_learn_parts(process, options, watched, began))
+                outcomes.append(_learn_parts(process, options, watched, began, keeper))
                 W, found = outcomes[-1].best
                 parts.append(W)
                 maps = _placed(level, found)
@@ -113,6 +115,7 @@ def _learn_parts(
     options: NetworkOptions,
     watched: Callable[[Measurement], None],
     began: float,
+    keeper: Checkpoint | None,
 ) -> Outcome[Parts]:
     left = None
     if options.max_seconds is not None:  # a run always makes one step
@@ -121,6 +124,7 @@ def _learn_parts(
         process,
         Limits(max_iter=_rounds(options), max_seconds=left),
         lambda k, measurement, seconds: watched(measurement),
+        keeper,
     )
 
 

@@ -15,8 +15,9 @@ $(VENV)/installed: pyproject.toml
 demo: $(VENV)/installed
 	$(BIN)/hcnet demo --output demo-output --force
 
+# In a few processes, a file of tests in one of them: more would only compile the same at once.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 test-long: $(VENV)/installed
 	$(BIN)/python -m pytest -m long $(ARGS)

@@ -7,10 +7,12 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scenes import learner, scene
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
@@ -220,6 +222,23 @@ def test_pickle(fitted):
     copy = pickle.loads(pickle.dumps(found))
     assert (copy.transform(images) != found.transform(images)).nnz == 0
     assert copy.status_ == found.status_
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_a_search_over_parameters_in_workers(backend):
+    images, _ = scene()
+    choices = {"n_features": [1, 2], "schedule": ["sequential", "per-image"]}
+
+    def search(**options):
+        return GridSearchCV(learner(), choices, cv=2, **options).fit(images)
+
+    with parallel_config(backend=backend):
+        found = search(n_jobs=2)
+    alone = search()
+    scores = found.cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(scores, alone.cv_results_["mean_test_score"])
+    assert found.best_params_["n_features"] == 2
+    np.testing.assert_array_equal(found.best_estimator_.features_, alone.best_estimator_.features_)
 
 
 def test_in_a_pipeline():

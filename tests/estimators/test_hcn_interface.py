@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError
@@ -487,10 +488,12 @@ def test_cross_validation_and_grid_search():
     images = small(32)
     scores = cross_val_score(tiny(templates_per_class=2), images.images, images.labels, cv=2)
     assert scores.mean() > 0.85
-    search = GridSearchCV(tiny(), {"templates_per_class": [1, 2]}, cv=2, n_jobs=2)
-    search.fit(images.images, images.labels)
-    assert search.best_params_ == {"templates_per_class": 2}
-    assert search.score(images.images, images.labels) > 0.9
+    for backend in ("loky", "threading"):
+        with parallel_config(backend=backend):
+            search = GridSearchCV(tiny(), {"templates_per_class": [1, 2]}, cv=2, n_jobs=2)
+            search.fit(images.images, images.labels)
+        assert search.best_params_ == {"templates_per_class": 2}
+        assert search.score(images.images, images.labels) > 0.9
     # Without labels the joint log-probability decides.
     clusters = GridSearchCV(tiny(), {"n_classes": [1, 4]}, cv=2).fit(images.images)
     assert clusters.best_params_ == {"n_classes": 4}

@@ -11,6 +11,7 @@ import numpy as np
 
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
+from hcnet.hierarchy.batches import batch_size, explaining_memory
 from hcnet.hierarchy.bottom_up.parts import MOST_PARTS, Found, PartLearning
 from hcnet.hierarchy.bottom_up.templates import as_templates, choose, similarities, with_windows
 from hcnet.hierarchy.learn import Decided, LearnedNetwork, NetworkOptions, joint
@@ -98,6 +99,8 @@ def check_learning_memory(network: Network, n_images: int, options: NetworkOptio
     examples = min(n_images, MOST_EXAMPLES)
     top = network.levels[-1].features.feature_pixels
     needed += examples * (top + 32 * examples)
+    each = explaining_memory(network)
+    needed += min(n_images, batch_size(each)) * each
     remedy = f"lower the images per fit (now {n_images})"
     return check_memory("Learning", needed, options.max_memory, remedy)
 

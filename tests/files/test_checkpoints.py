@@ -130,12 +130,17 @@ def test_generators_of_other_kinds_go_on(tmp_path, monkeypatch):
     assert learned(with_power_cuts(fit, tmp_path / "fit.ckpt", monkeypatch, 5)[0]) == whole
 
 
-def test_a_time_limit_is_no_end(tmp_path):
+@pytest.mark.parametrize("algorithm", ["refined", "bottom-up"])
+def test_a_time_limit_is_no_end(algorithm, tmp_path):
     path = tmp_path / "fit.ckpt"
+    images = np.stack([np.roll(IMAGE, k, 1) for k in range(12)])
 
     def fit(seconds, **options):
-        learner = FeatureLearner(3, 3, n_init=1, max_seconds=seconds, random_state=0)
-        return learner.fit(IMAGE, **options)
+        model = FeatureLearner(3, 3, n_init=1)
+        if algorithm == "bottom-up":
+            model = HCN([Layer(4, size=4), Layer()], 1, 3)
+        model.set_params(algorithm=algorithm, max_seconds=seconds, random_state=0)
+        return model.fit(images if algorithm == "bottom-up" else IMAGE, **options)
 
     whole = learned(fit(None))
     runs = 1

@@ -15,13 +15,16 @@ $(VENV)/installed: pyproject.toml
 demo: $(VENV)/installed
 	$(BIN)/hcnet demo --output demo-output --force
 
-# In a few processes, a file of tests in one of them: more would only compile the same at once.
+# A few processes: more would only compile the same at once.
+PARALLEL := -n auto --maxprocesses 4
+
+# All tests of a file in the same process, because they share what was learned.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --dist loadfile $(ARGS)
 
 test-long: $(VENV)/installed
 	$(BIN)/python -m pytest -m long $(ARGS)
-	HCNET_EXAMPLES=20 $(BIN)/python -m pytest tests/properties --timeout 3600 $(ARGS)
+	HCNET_EXAMPLES=20 $(BIN)/python -m pytest tests/properties $(PARALLEL) --timeout 3600 $(ARGS)
 
 # Needs Chromium beside Python: Debian's package chromium.
 test-browser: $(VENV)/installed

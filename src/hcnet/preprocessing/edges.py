@@ -36,11 +36,12 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_orientations : int, default=16
-        Number of directions around the full circle.  Channel k has the edges that brighten in the
-        direction k / n_orientations of a full turn: channel 0 to the right, and a quarter turn
-        later downwards.  An edge from dark to bright and one from bright to dark differ.
+        Number of directions around the full circle, at most 360.  Channel k has the edges that
+        brighten in the direction k / n_orientations of a full turn: channel 0 to the right, and a
+        quarter turn later downwards.  An edge from dark to bright and one from bright to dark
+        differ.
     sigma : float, default=1.0
-        Width of the Gaussian in pixels: how coarse an edge must be.
+        Width of the Gaussian in pixels, at most 100: how coarse an edge must be.
     threshold : float, default=0.25
         Least strength of an edge.  A straight edge from black to white has about 1, which is the
         most there can be; half the contrast has half the strength.

@@ -16,7 +16,7 @@ demo: $(VENV)/installed
 	$(BIN)/hcnet demo --output demo-output --force
 
 # A few processes: more would only compile the same at once.
-PARALLEL := -n auto --maxprocesses 4
+PARALLEL := -n logical --maxprocesses 4
 
 # All tests of a file in the same process, because they share what was learned.
 test: $(VENV)/installed

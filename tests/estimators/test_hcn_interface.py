@@ -232,6 +232,11 @@ BAD_OPTIONS = [
     ({"schedule": "never"}, "schedule must be one of 'sequential'"),
     ({"engine": "steam"}, "engine must be one of 'active', 'dense', 'reference'"),
     ({"random_state": -1}, "random_state must be None, a whole number"),
+    ({"n_classes": 10**30}, "n_classes must be at most 1048576, got 1"),
+    (
+        {"templates_per_class": 10**30},
+        "A network has at most 1048576 templates, and 1 classes",
+    ),
 ]
 
 

@@ -13,16 +13,19 @@ from sklearn.exceptions import DataConversionWarning
 
 from hcnet.hierarchy.specification import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
-from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer
+from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
 from hcnet.validation.parameters import (
     check_choice,
     check_count,
     check_damping,
+    check_needed,
     check_pair,
     is_number,
 )
 
 UNLABELLED = -1
+# More would fill the memory before anything could say how much a network takes.
+MOST_TEMPLATES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,27 @@ def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> L
     full = np.full(n_images, UNLABELLED, np.int64)
     full[known] = codes
     return Labels(classes, full)
+
+
+def check_class_number(n_classes: int | None) -> int | None:
+    """Number of classes, or None."""
+    count = check_count("n_classes", n_classes, 1, "None to take it from y")
+    if count is not None and count > MOST_TEMPLATES:
+        raise ValueError(
+            f"n_classes must be at most {MOST_TEMPLATES}, got {count}; ask for fewer classes."
+        )
+    return count
+
+
+def check_templates(n_classes: int, templates_per_class: int) -> ClassLayer:
+    """The class layer, with as many templates for every class."""
+    per_class = check_needed("templates_per_class", templates_per_class)
+    if n_classes * per_class > MOST_TEMPLATES:
+        raise ValueError(
+            f"A network has at most {MOST_TEMPLATES} templates, and {n_classes} classes with "
+            f"templates_per_class={per_class} would have more; lower templates_per_class."
+        )
+    return equal_classes(n_classes, per_class)
 
 
 def check_stream_classes(classes: ArrayLike, n_classes: int | None) -> NDArray[Any]:

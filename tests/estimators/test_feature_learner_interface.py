@@ -104,6 +104,8 @@ BAD_MASKS = {
     "everything": (np.ones((6, 6), bool), "Every entry of X is missing"),
     "another shape": (np.zeros((6, 5), bool), r"shape of X, \(6, 6\), got \(6, 5\)"),
     "numbers": (np.full((6, 6), 0.5), "must hold booleans"),
+    "rows of different lengths": ([[1], [0, 1]], "mask must be one array, but its rows differ"),
+    "dates": (np.zeros(0, "M8[s]"), r"must hold booleans .*got dtype datetime64\[s\]"),
 }
 
 

@@ -136,9 +136,10 @@ def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> L
         return check_labels(None, n_images, n_classes)
     try:
         classes, codes = np.unique(labels[known], return_inverse=True)
+        set(classes.tolist())  # a single one need not be compared, but is looked up, too
     except TypeError:
         raise ValueError(
-            f"Labels must be of one type that can be sorted, got a mixture such as "
+            f"Labels must be of one type that can be sorted, got values such as "
             f"{labels[known][:3].tolist()!r}; convert them, for example with str."
         ) from None
     names = classes.tolist()

@@ -15,10 +15,14 @@ $(VENV)/installed: pyproject.toml
 demo: $(VENV)/installed
 	$(BIN)/hcnet demo --output demo-output --force
 
-# The CUDA engine is tested in Numba's simulator, which must be switched on before Numba is there.
+# A few processes: more would only compile the same at once.
+PARALLEL := -n logical --maxprocesses 4
+
+# All tests of a file in the same process, because they share what was learned.  The CUDA engine is
+# tested in Numba's simulator, which must be switched on before Numba is there (5: none was asked for).
 test: $(VENV)/installed
-	$(BIN)/python -m pytest $(ARGS)
-	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m pytest tests/cuda
+	$(BIN)/python -m pytest $(PARALLEL) --dist loadfile $(ARGS)
+	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m pytest tests/cuda $(PARALLEL) $(ARGS) || [ $$? = 5 ]
 
 # The same tests, and larger ones, on an NVIDIA GPU.
 test-gpu: $(VENV)/installed
@@ -26,7 +30,7 @@ test-gpu: $(VENV)/installed
 
 test-long: $(VENV)/installed
 	$(BIN)/python -m pytest -m long $(ARGS)
-	HCNET_EXAMPLES=20 $(BIN)/python -m pytest tests/properties --timeout 3600 $(ARGS)
+	HCNET_EXAMPLES=20 $(BIN)/python -m pytest tests/properties $(PARALLEL) --timeout 3600 $(ARGS)
 
 # Needs Chromium beside Python: Debian's package chromium.
 test-browser: $(VENV)/installed

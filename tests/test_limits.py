@@ -13,6 +13,7 @@ import pytest
 from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
 from hcnet.datasets import boolean_matrix, letters, shapes
 from hcnet.engine.placements import placement_memory
+from hcnet.hierarchy import batches
 from hcnet.images import Images
 from hcnet.inference import layer_for
 from hcnet.memory import NotEnoughMemoryError, check_memory
@@ -51,6 +52,18 @@ def test_a_network_takes_the_memory_that_it_says():
     model = HCN([Layer(4, size=15), Layer()], 4, max_iter=2, n_init=1, random_state=0)
     used = peak(lambda: model.fit(data.images))
     assert used <= 1.1 * model.memory_ + BESIDE * data.images.size
+
+
+@pytest.mark.parametrize("batch", [500, 16])
+def test_a_network_learned_bottom_up_takes_the_memory_that_it_says(batch, monkeypatch):
+    """Also where parts and templates are far more than the pixels."""
+    monkeypatch.setattr(batches, "BATCH", batch)
+    data = shapes(feature_size=15, n_images=60, random_state=0)
+    model = HCN([Layer(24, size=7), Layer()], 10, algorithm="bottom-up", random_state=0)
+    used = peak(lambda: model.fit(data.images))
+    assert used <= 1.1 * model.memory_ + BESIDE * data.images.size
+    with pytest.raises(NotEnoughMemoryError, match="raise max_memory"):
+        model.set_params(max_memory=model.memory_ - 1).fit(data.images)
 
 
 def test_a_factorization_takes_the_memory_that_it_says():

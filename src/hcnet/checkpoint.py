@@ -84,6 +84,7 @@ class Checkpoint:
     _stage: int = 0
     _cut_short: bool = False
     _stepped: bool = False  # otherwise the file says it all
+    _empty: bool = False  # the file only says that a fit has begun
 
     def __post_init__(self) -> None:
         self._reader = Reader(self.path, KIND, f"choose another name, {_AGAIN}")
@@ -178,7 +179,13 @@ class Checkpoint:
         contents = Contents({"identity": asdict(self.identity), "seed": self._seed})
         for k, stage in enumerate(stages):
             contents = contents.with_part(f"stage-{k}", stage)
+        self._empty = not stages  # before, so that no Ctrl-C comes between a file and this
         write(self.path, KIND, contents, overwrite=True)
+
+    def abandon(self) -> None:
+        """The fit has failed: what it came to stays, but not a file that nobody can go on from."""
+        if self._empty:
+            self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Read no further."""
@@ -267,6 +274,9 @@ def checkpointed(
     try:
         yield checkpoint
         checkpoint.finish()
+    except BaseException:
+        checkpoint.abandon()
+        raise
     finally:
         checkpoint.close()
 

@@ -8,6 +8,9 @@ from typing import Literal
 Border = Literal["full", "valid"]
 PoolBorder = Literal["full", "same"]
 
+# Positions of a pool are numbered by 16 bits, signed (`hierarchy.settling`).
+MOST_MEMBERS = 2**15 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureLayer:

@@ -15,7 +15,9 @@ from hcnet.metrics import matched_iou
 # --- recovery -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))]
+)
 @pytest.mark.parametrize(
     ("data", "options"),
     [

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scenes import learner, scene
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
@@ -122,6 +124,8 @@ BAD_MASKS = {
     "everything": (np.ones((6, 6), bool), "Every entry of X is missing"),
     "another shape": (np.zeros((6, 5), bool), r"shape of X, \(6, 6\), got \(6, 5\)"),
     "numbers": (np.full((6, 6), 0.5), "must hold booleans"),
+    "rows of different lengths": ([[1], [0, 1]], "mask must be one array, but its rows differ"),
+    "dates": (np.zeros(0, "M8[s]"), r"must hold booleans .*got dtype datetime64\[s\]"),
 }
 
 
@@ -240,6 +244,23 @@ def test_pickle(fitted):
     copy = pickle.loads(pickle.dumps(found))
     assert (copy.transform(images) != found.transform(images)).nnz == 0
     assert copy.status_ == found.status_
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_a_search_over_parameters_in_workers(backend):
+    images, _ = scene()
+    choices = {"n_features": [1, 2], "schedule": ["sequential", "per-image"]}
+
+    def search(**options):
+        return GridSearchCV(learner(), choices, cv=2, **options).fit(images)
+
+    with parallel_config(backend=backend):
+        found = search(n_jobs=2)
+    alone = search()
+    scores = found.cv_results_["mean_test_score"]
+    np.testing.assert_array_equal(scores, alone.cv_results_["mean_test_score"])
+    assert found.best_params_["n_features"] == 2
+    np.testing.assert_array_equal(found.best_estimator_.features_, alone.best_estimator_.features_)
 
 
 def test_in_a_pipeline():

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError
@@ -141,7 +142,8 @@ def test_a_column_of_labels_is_taken_with_a_warning():
         (5, {}, r"one label per image, shape \(3,\), got \(\)"),
         (np.zeros((3, 2)), {}, r"one label per image, shape \(3,\), got \(3, 2\)"),
         ([[1], [1, 2], [3]], {}, "y must be an array, got rows of different lengths"),
-        ([0, "a", "b"], {}, r"one type that can be sorted, got a mixture such as \[0, 'a'.*str"),
+        ([0, "a", "b"], {}, r"one type that can be sorted, got values such as \[0, 'a'.*str"),
+        ([-1, -1, {}], {}, r"one type that can be sorted, got values such as \[\{\}\]"),
         ([0.5, 1, 2], {}, r"Unknown label type: .*classes.* such as 0\.5; convert them"),
         ([0, np.inf, 1], {}, "Unknown label type: .* such as inf"),
         ([0, 1, 1], {"n_classes": 3}, r"n_classes is 3, but y holds 2 classes \(0, 1\); leave"),
@@ -191,6 +193,10 @@ BAD_LAYERS = [
     ([Layer(size="33")], r"layers\[0\]\.size must be"),
     ([Layer(pool=-1)], r"layers\[0\]\.pool must be one positive whole number or two"),
     ([Layer(pool=(3, None))], r"layers\[0\]\.pool must be"),
+    (
+        [Layer(pool=(1, 32_768), pool_border="same")],
+        r"layers\[0\]\.pool must have at most 32767 positions, got 1×32768; choose a smaller",
+    ),
     ([Layer(pool_border="round")], r"layers\[0\]\.pool_border must be one of 'full', 'same', got"),
     ([Layer(perturbation=1)], r"layers\[0\]\.perturbation must be at least 0 .* below 1, got 1"),
     ([Layer(perturbation="x")], r"layers\[0\]\.perturbation must be"),
@@ -227,6 +233,11 @@ BAD_OPTIONS = [
     ({"schedule": "never"}, "schedule must be one of 'sequential'"),
     ({"engine": "steam"}, "engine must be one of 'active', 'dense', 'reference'"),
     ({"random_state": -1}, "random_state must be None, a whole number"),
+    ({"n_classes": 10**30}, "n_classes must be at most 1048576, got 1"),
+    (
+        {"templates_per_class": 10**30},
+        "A network has at most 1048576 templates, and 1 classes",
+    ),
 ]
 
 
@@ -483,10 +494,12 @@ def test_cross_validation_and_grid_search():
     images = small(32)
     scores = cross_val_score(tiny(templates_per_class=2), images.images, images.labels, cv=2)
     assert scores.mean() > 0.85
-    search = GridSearchCV(tiny(), {"templates_per_class": [1, 2]}, cv=2, n_jobs=2)
-    search.fit(images.images, images.labels)
-    assert search.best_params_ == {"templates_per_class": 2}
-    assert search.score(images.images, images.labels) > 0.9
+    for backend in ("loky", "threading"):
+        with parallel_config(backend=backend):
+            search = GridSearchCV(tiny(), {"templates_per_class": [1, 2]}, cv=2, n_jobs=2)
+            search.fit(images.images, images.labels)
+        assert search.best_params_ == {"templates_per_class": 2}
+        assert search.score(images.images, images.labels) > 0.9
     # Without labels the joint log-probability decides.
     clusters = GridSearchCV(tiny(), {"n_classes": [1, 4]}, cv=2).fit(images.images)
     assert clusters.best_params_ == {"n_classes": 4}

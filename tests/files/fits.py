@@ -78,6 +78,14 @@ def network(**options):
     return _network(max_iter=6, n_init=3).fit(data.images, data.labels, **options)
 
 
+def network_bottom_up(**options):
+    """Parts that change in every round."""
+    data = _images(40)
+    layers = [Layer(6, size=4, pool=2, pool_border="same"), Layer()]
+    model = HCN(layers, templates_per_class=2, algorithm="bottom-up", random_state=0)
+    return model.fit(data.images, data.labels, **options)
+
+
 def network_stream(**options):
     data = _images(12)
     pairs = list(zip(data.images, data.labels, strict=True))
@@ -103,6 +111,7 @@ FITS = {
         parts_stream,
         parts_epochs,
         network,
+        network_bottom_up,
         network_stream,
         table,
         table_rank,

@@ -19,6 +19,7 @@ import numpy as np
 from handmade import HEADER, SUMS, forge, members
 
 import hcnet
+from hcnet.memory import NotEnoughMemoryError
 
 # What docs/files.md promises: bytes, and bytes per byte of the file.
 PROMISED, PROMISED_EACH = 64 * 2**20, 20
@@ -277,7 +278,7 @@ def check(path):
         return "refused" if one and len(message) < 600 + len(str(path)) else f"SENTENCE {message!r}"
     try:
         return "used" if use(found) else "loaded, too large to be used here"
-    except ValueError as error:  # a combination of parameters that is explained
+    except (ValueError, NotEnoughMemoryError) as error:  # what parameters forbid is explained
         return "used" if str(error).endswith(".") else f"VALUE {error!r}"
 
 

@@ -91,11 +91,34 @@ def test_a_fit_that_could_not_begin_is_in_nobodys_way(tmp_path):
     path = tmp_path / "fit.ckpt"
     with pytest.raises(ValueError, match="damping must be larger than 0"):
         FeatureLearner(3, 3, damping=7).fit(IMAGE, checkpoint=path)
-    assert not path.exists()
     with pytest.raises(ValueError, match="feature_size 30×30 is larger than the images"):
         FeatureLearner(3, 30).fit(IMAGE, checkpoint=path)
+    assert not path.exists()
     found = FeatureLearner(3, 3, random_state=0).fit(IMAGE, checkpoint=path)
     assert learned(found) == learned(FeatureLearner(3, 3, random_state=0).fit(IMAGE))
+
+
+def test_a_fit_that_fails_leaves_what_it_came_to_or_nothing(tmp_path):
+    path = tmp_path / "fit.ckpt"
+    steps = []
+
+    def fail(step):
+        steps.append(step)
+        if len(steps) == 5:
+            raise ArithmeticError
+
+    def fit(callback=None, **options):
+        learner = FeatureLearner(3, 3, n_init=1, random_state=0, callback=callback)
+        return learner.fit(IMAGE, **options)
+
+    with pytest.raises(ArithmeticError):
+        fit(fail, checkpoint=path)
+    assert list(tmp_path.iterdir()) == []
+    steps.clear()
+    with pytest.raises(ArithmeticError):
+        fit(fail, checkpoint=path, every=0)
+    assert header(path)["contents"]["stage-0"]["n_iter"] == 4
+    assert learned(fit(checkpoint=path)) == learned(fit())
 
 
 def test_generators_of_other_kinds_go_on(tmp_path, monkeypatch):
@@ -107,12 +130,17 @@ def test_generators_of_other_kinds_go_on(tmp_path, monkeypatch):
     assert learned(with_power_cuts(fit, tmp_path / "fit.ckpt", monkeypatch, 5)[0]) == whole
 
 
-def test_a_time_limit_is_no_end(tmp_path):
+@pytest.mark.parametrize("algorithm", ["refined", "bottom-up"])
+def test_a_time_limit_is_no_end(algorithm, tmp_path):
     path = tmp_path / "fit.ckpt"
+    images = np.stack([np.roll(IMAGE, k, 1) for k in range(12)])
 
     def fit(seconds, **options):
-        learner = FeatureLearner(3, 3, n_init=1, max_seconds=seconds, random_state=0)
-        return learner.fit(IMAGE, **options)
+        model = FeatureLearner(3, 3, n_init=1)
+        if algorithm == "bottom-up":
+            model = HCN([Layer(4, size=4), Layer()], 1, 3)
+        model.set_params(algorithm=algorithm, max_seconds=seconds, random_state=0)
+        return model.fit(images if algorithm == "bottom-up" else IMAGE, **options)
 
     whole = learned(fit(None))
     runs = 1
@@ -121,13 +149,6 @@ def test_a_time_limit_is_no_end(tmp_path):
         assert runs < 1000
     assert runs > 1
     assert learned(found) == whole
-
-
-def test_the_bottom_up_algorithm_keeps_none(tmp_path):
-    model = HCN([Layer()], algorithm="bottom-up")
-    with pytest.raises(ValueError, match="Only algorithm='mpmp' keeps checkpoints"):
-        model.fit(IMAGE[None], checkpoint=tmp_path / "fit.ckpt")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_it_is_written_only_as_often_as_told(tmp_path, monkeypatch):

@@ -58,6 +58,7 @@ def run(folder, count, seed):
     wrong = {what for what in result["told"] if not what[:4].islower()}
     assert not wrong, done.stderr[-3000:]
     assert result["memory"] <= 1
+    print(f"seed {seed}: {result['slowest']:.1f} s at most, {result['memory']:.1%} of the memory")
     return Counter(result["told"])
 
 

@@ -77,7 +77,7 @@ def test_a_pixel_is_on_in_at_most_one_channel(n):
     assert edges.sum(axis=1).max() == 1
 
 
-@pytest.mark.parametrize("sigma", [0.01, 0.5, 1, 3])
+@pytest.mark.parametrize("sigma", [1e-300, 0.01, 0.05, 0.3, 0.5, 1, 3])
 def test_a_step_has_one_edge_on_its_bright_side_of_a_strength_of_its_contrast(sigma):
     image = np.zeros((1, 40, 40))
     image[:, :, 20:] = 0.5
@@ -139,7 +139,9 @@ def test_a_pipeline_classifies_by_edges():
     [
         ({"n_orientations": 0}, r"n_orientations must be a whole number of at least 1, got 0"),
         ({"n_orientations": 2.5}, r"n_orientations must be a whole number"),
-        ({"sigma": 0}, r"sigma must be a positive number of pixels, got 0; 1 fits"),
+        ({"sigma": 0}, r"sigma must be a positive number of pixels, at most 100, got 0; 1 fits"),
+        ({"sigma": 1e9}, r"sigma must be a positive number"),
+        ({"n_orientations": 10**9}, r"n_orientations must be at most 360, one per degree, got 1"),
         ({"sigma": np.inf}, r"sigma must be a positive number"),
         ({"sigma": "1"}, r"sigma must be a positive number"),
         ({"threshold": 1.5}, r"threshold must be a number from 0 to 1, got 1.5"),

@@ -101,7 +101,7 @@ PARAMETERS = tuple(BooleanMatrixFactorization().get_params())
 @given(st.sampled_from(PARAMETERS), odd_parameters(), st.sampled_from(["refined", "mpmp"]))
 @about(f"{NAME}.set_params", examples=100)
 def test_any_value_of_a_parameter(name, value, algorithm):
-    assume(name != "verbose" or value in (None, False, 0))
+    assume(name != "verbose" or (np.ndim(value) == 0 and value in (None, False, 0)))
     assume(name not in ("n_init", "max_iter") or not np.all(value == 10**30))
     X = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1]], bool)
     options = {"n_components": 2, "algorithm": algorithm, "max_iter": 3, **QUICK, name: value}

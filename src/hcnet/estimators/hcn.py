@@ -37,10 +37,12 @@ from hcnet.validation.network import (
     check_class_count,
     check_class_layer,
     check_class_names,
+    check_class_number,
     check_known_labels,
     check_labels,
     check_layers,
     check_noise,
+    check_templates,
     check_weight_shapes,
     check_weights,
     class_code,
@@ -236,11 +238,6 @@ class HCN(
         images = check_images(X, mask).images
         labels = check_labels(y, images.n_images, self._n_classes())
         check_choice("algorithm", self.algorithm, ALGORITHM_NAMES)
-        if checkpoint is not None and self.algorithm != "mpmp":
-            raise ValueError(
-                f"Only algorithm='mpmp' keeps checkpoints, got {self.algorithm!r}; leave "
-                f"checkpoint None."
-            )
         data = None
         if checkpoint is not None:
             names = text_digest(repr(labels.classes.tolist()))
@@ -256,7 +253,7 @@ class HCN(
         verbose = check_flag("verbose", self.verbose)
         progress = watching(verbose, self.callback, self._so_far(network, labels))
         start = network, images, agreeing(network, labels.codes), options, rng, progress
-        learned = _ALGORITHMS[self.algorithm](*start, *([] if keeper is None else [keeper]))
+        learned = _ALGORITHMS[self.algorithm](*start, keeper)
         self._store(learned, labels, images)
         return self
 
@@ -441,8 +438,7 @@ class HCN(
         self, images: Images, labels: Labels, rng: np.random.Generator
     ) -> tuple[Network, NetworkOptions]:
         """The network for these images, and how to learn it."""
-        per_class = check_needed("templates_per_class", self.templates_per_class)
-        classes = equal_classes(len(labels.classes), per_class)
+        classes = check_templates(len(labels.classes), self.templates_per_class)
         layers = check_layers(self.layers, classes.n_templates, images.size)
         noise = check_noise(self.p01, self.p10)
         network = build_network(layers, classes, noise, images.n_channels, images.size, rng)
@@ -451,7 +447,7 @@ class HCN(
         return network, self._options(tuple(layer.damping for layer in layers), ready=passing)
 
     def _n_classes(self) -> int | None:
-        return check_count("n_classes", self.n_classes, 1, "None to take it from y")
+        return check_class_number(self.n_classes)
 
     def _options(self, damping: tuple[float, ...], ready: bool = False) -> NetworkOptions:
         engine, schedule = check_engine(self, ready)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy import matching
+from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.decoding import Configuration, Scene, decode, each
 from hcnet.hierarchy.explaining import (
     all_allowed,
@@ -31,19 +31,12 @@ from hcnet.images import BoolArray, FloatArray, Images
 Method = Literal["explain", "forward", "passing", "match"]
 METHODS: tuple[str, ...] = get_args(Method)
 
-# Images that are worked on at once, and the bytes that they may take.
-BATCH = 500
-BATCH_BYTES = 256 * 2**20
-# Bytes per element of S and R that an explanation takes at its peak: 6 to 20 were measured.
-ELEMENT_BYTES = 20
 # Images come in small batches; with an active set, answers would depend on their number.
 ENGINE = "dense"
 # Turns of ORs and pools in a backward pass.
 EXPLAIN_AWAY = 10
 # Share by which positions of a pool are made less probable than its centre, against ties.
 TIES = 0.05
-
-Part = TypeVar("Part")
 
 
 def configuration(
@@ -69,7 +62,7 @@ def configuration(
         few = candidates if method == "explain" else 1
         return explain(network, model.weights, batch, allowed[rows], few)
 
-    parts = _batches(images, _batch_size(network, method), one)
+    parts = in_batches(images, _memory(network, method), one)
     return each(lambda *levels: np.concatenate(levels), *parts)
 
 
@@ -84,7 +77,7 @@ def pixel_beliefs(
     def one(batch: Images, rows: slice) -> FloatArray:
         return pass_messages(model, batch, allowed[rows], n_passes).pixel_beliefs()
 
-    return np.concatenate(_batches(images, _batch_size(network, "passing"), one))
+    return np.concatenate(in_batches(images, _memory(network, "passing"), one))
 
 
 def class_scores(
@@ -108,7 +101,7 @@ def class_scores(
         score = template_scores(network, up, everything)
         return _class_maxima(network, score)
 
-    return np.concatenate(_batches(images, _batch_size(network, method), one))
+    return np.concatenate(in_batches(images, _memory(network, method), one))
 
 
 def pass_messages(
@@ -157,25 +150,6 @@ def _class_maxima(network: Network, score: FloatArray) -> NDArray[np.float64]:
     return np.stack(best, axis=1).astype(float)
 
 
-def _batch_size(network: Network, method: str) -> int:
-    each = (
-        passing_memory(ENGINE, network, 1) if method == "passing" else _explaining_memory(network)
-    )
-    return int(np.clip(BATCH_BYTES // each, 1, BATCH))
-
-
-def _explaining_memory(network: Network) -> int:
-    elements = 0
-    for level in network.levels:
-        pool, layer = level.pool, level.features
-        elements += pool.n_channels * int(np.prod(pool.below_size) + np.prod(pool.size))
-        elements += layer.n_features * layer.n_positions
-    return ELEMENT_BYTES * elements
-
-
-def _batches(images: Images, size: int, work: Callable[[Images, slice], Part]) -> list[Any]:
-    results = []
-    for start in range(0, images.n_images, size):
-        rows = slice(start, start + size)
-        results.append(work(Images(images.pixels[rows], images.observed[rows]), rows))
-    return results
+def _memory(network: Network, method: str) -> int:
+    """Bytes that one image takes."""
+    return passing_memory(ENGINE, network, 1) if method == "passing" else explaining_memory(network)

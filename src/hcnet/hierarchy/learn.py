@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from hcnet.archive.contents import Contents
@@ -19,6 +20,7 @@ from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.devices import room_for
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.engine.schedules import Schedule
+from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.decoding import weight_log_prior
 from hcnet.hierarchy.explaining import explain
 from hcnet.hierarchy.grouping import regroup
@@ -193,8 +195,12 @@ def joint(
     network: Network, weights: Sequence[BoolArray], images: Images, allowed: BoolArray
 ) -> float:
     """Joint log-probability of the best configurations that the forward pass leads to."""
-    found = explain(network, weights, images, allowed, candidates=1)
-    return float(found.log_joint.sum()) + weight_log_prior(network, weights)
+
+    def one(batch: Images, rows: slice) -> NDArray[np.float64]:
+        return explain(network, weights, batch, allowed[rows], candidates=1).log_joint
+
+    found = in_batches(images, explaining_memory(network), one)
+    return float(np.concatenate(found).sum()) + weight_log_prior(network, weights)
 
 
 def on_weights(beliefs: Sequence[FloatArray]) -> list[BoolArray]:

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 
 from hcnet.engine.cpu_pools import max_pool
 from hcnet.factors import HUGE
+from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.convolution import correlate
 from hcnet.hierarchy.matching_kernels import count_shifts, match_all
 from hcnet.hierarchy.network import Level, Network, Weights
@@ -57,6 +58,17 @@ def match(
     return PIXEL * score + class_log_prior(network.classes, (*allowed.shape, *size), allowed)
 
 
+def match_in_batches(
+    network: Network, weights: Weights, images: Images, allowed: BoolArray
+) -> NDArray[np.float64]:
+    """The same of any number of images."""
+
+    def one(batch: Images, rows: slice) -> NDArray[np.float64]:
+        return match(network, weights, batch, allowed[rows])
+
+    return np.concatenate(in_batches(images, explaining_memory(network), one))
+
+
 def class_scores(
     network: Network, score: NDArray[np.float64], categories: NDArray[np.int64]
 ) -> NDArray[np.float64]:
@@ -73,11 +85,15 @@ def shifted_windows(
     Relative to the most frequent position.  Of the pixels nothing is counted: which element a pixel
     comes from is not decided.
     """
-    sight = _Sight.of(network, weights, images)
     most = max(level.pool.n_members for level in network.levels)
     # One is counted everywhere, so that no position is impossible.
     counts = np.ones((len(network.levels), most), np.int64)
-    count_shifts(images.pixels, *sight.tables(), templates, counts)
+
+    def one(batch: Images, rows: slice) -> None:
+        sight = _Sight.of(network, weights, batch)
+        count_shifts(batch.pixels, *sight.tables(), templates[rows], counts)
+
+    in_batches(images, explaining_memory(network), one)
     windows = [network.levels[0].window]
     for level, count in zip(network.levels[1:], counts[1:], strict=True):
         own = count[: level.pool.n_members].reshape(level.pool.window)

@@ -23,13 +23,11 @@ from hcnet.archive.fields import (
 from hcnet.archive.reading import Source
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Noise
-from hcnet.layers import ClassLayer, FeatureLayer, PoolBorder, PoolLayer
+from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolBorder, PoolLayer
 
 # Elements of S and R of all layers for one image: 40 features over a page of 2500×3300 are 3e8.  A
 # file that asks for more would not be used, but fill the memory.
 MOST_ELEMENTS = 2**32
-# Positions of a pool are numbered by 16 bits.
-MOST_MEMBERS = 2**15 - 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,8 @@ from hcnet.validation.parameters import check_choice, check_needed, check_share,
 _OUTSIDE = {"black": "constant", "repeat": "nearest"}
 # Of a Gaussian, what is further out than so many sigmas is left away: a hundredth of its peak.
 _REACH = 3
+# More would only be slow: an edge this coarse is none, and of directions nobody asks for more.
+_MOST_SIGMA, _MOST_ORIENTATIONS = 100, 360
 # Images that are worked on at once, so that their floats stay in the cache.
 _CHUNK = 64
 
@@ -34,11 +36,12 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_orientations : int, default=16
-        Number of directions around the full circle.  Channel k has the edges that brighten in the
-        direction k / n_orientations of a full turn: channel 0 to the right, and a quarter turn
-        later downwards.  An edge from dark to bright and one from bright to dark differ.
+        Number of directions around the full circle, at most 360.  Channel k has the edges that
+        brighten in the direction k / n_orientations of a full turn: channel 0 to the right, and a
+        quarter turn later downwards.  An edge from dark to bright and one from bright to dark
+        differ.
     sigma : float, default=1.0
-        Width of the Gaussian in pixels: how coarse an edge must be.
+        Width of the Gaussian in pixels, at most 100: how coarse an edge must be.
     threshold : float, default=0.25
         Least strength of an edge.  A straight edge from black to white has about 1, which is the
         most there can be; half the contrast has half the strength.
@@ -119,11 +122,15 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
         return edges
 
     def _check_parameters(self) -> None:
-        check_needed("n_orientations", self.n_orientations)
-        if not is_number(self.sigma) or not 0 < self.sigma < np.inf:
+        if check_needed("n_orientations", self.n_orientations) > _MOST_ORIENTATIONS:
             raise ValueError(
-                f"sigma must be a positive number of pixels, got {self.sigma!r}; 1 fits strokes "
-                f"that are two to four pixels thick."
+                f"n_orientations must be at most {_MOST_ORIENTATIONS}, one per degree, got "
+                f"{self.n_orientations!r}; 16 tell strokes of all directions apart."
+            )
+        if not is_number(self.sigma) or not 0 < self.sigma <= _MOST_SIGMA:
+            raise ValueError(
+                f"sigma must be a positive number of pixels, at most {_MOST_SIGMA}, got "
+                f"{self.sigma!r}; 1 fits strokes that are two to four pixels thick."
             )
         check_share("threshold", self.threshold)
         check_choice("outside", self.outside, tuple(_OUTSIDE))
@@ -153,10 +160,10 @@ def _filters(
     """
     reach = max(int(np.ceil(_REACH * sigma)), 1)
     x = np.arange(-reach, reach + 1, dtype=float)
-    smooth = np.exp(-(x**2) / (2 * sigma**2))
-    slope = x * smooth
-    if not slope.any():  # so narrow that only the neighbours are left
-        slope = np.sign(x)
+    # Narrower ones are the same to the last bit, but their squares may be too small for a number.
+    smooth = np.exp(-(x**2) / (2 * max(sigma, 0.01) ** 2))
+    # With the neighbours alone the slope is theirs up to its scale, which may be as small.
+    slope = x * smooth if reach > 1 else x
     right, down = np.outer(smooth, slope), np.outer(slope, smooth)
     best = [np.maximum(across * right + along * down, 0).sum() for across, along in directions]
     shares = (directions / np.array(best)[:, None]).astype(np.float32)

@@ -45,7 +45,7 @@ def check_images(X: ArrayLike, mask: ArrayLike | None = None) -> ImageInput:
             "X must be one array, but its parts differ in size; pad or cut all images to the same "
             "size, and mark what was padded in the mask."
         ) from None
-    if array.dtype == object or array.dtype.kind in "USmM":
+    if array.dtype == object or array.dtype.kind in "USmMV":
         raise TypeError(
             f"X must be an array of numbers or booleans, got dtype {array.dtype}; convert it, for "
             f"example with X.astype(bool)."
@@ -118,8 +118,14 @@ def _check_values(array: NDArray[Any], mask: ArrayLike | None) -> BoolArray:
 
 def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
     """A boolean mask (True: missing) of the shape of the data."""
-    array = np.asarray(mask)
-    if array.dtype != bool and not np.isin(array, (0, 1)).all():
+    try:
+        array = np.asarray(mask)
+    except ValueError:
+        raise ValueError(
+            "mask must be one array, but its rows differ in length; give one value per pixel."
+        ) from None
+    # Other kinds, dates for example, cannot even be compared with numbers.
+    if array.dtype.kind not in "biufO" or not np.isin(array, (0, 1)).all():
         raise ValueError(
             f"mask must hold booleans (True: missing), got dtype {array.dtype} with other values "
             f"than 0 and 1; pass for example np.isnan(X)."

@@ -13,17 +13,20 @@ from sklearn.exceptions import DataConversionWarning
 
 from hcnet.hierarchy.specification import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
-from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer
+from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
 from hcnet.validation.parameters import (
     check_choice,
     check_count,
     check_damping,
+    check_needed,
     check_pair,
     colours_hint,
     is_number,
 )
 
 UNLABELLED = -1
+# More would fill the memory before anything could say how much a network takes.
+MOST_TEMPLATES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +85,17 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
             f"{name}.p_W must be larger than 0 and at most 0.5 (weights are rarer than not), got "
             f"{p_W!r}; leave it None for the default."
         )
+    pool = check_pair(f"{name}.pool", layer.pool)
+    if pool[0] * pool[1] > MOST_MEMBERS:
+        raise ValueError(
+            f"{name}.pool must have at most {MOST_MEMBERS} positions, got {pool[0]}×{pool[1]}; "
+            f"choose a smaller window."
+        )
     border: Any = check_choice(f"{name}.pool_border", layer.pool_border, ("full", "same"))
     return CheckedLayer(
         n_features=n_templates or n_features or 0,
         size=size,
-        pool=check_pair(f"{name}.pool", layer.pool),
+        pool=pool,
         pool_border=border,
         perturbation=float(perturbation),
         p_W=float(p_W),
@@ -129,9 +138,10 @@ def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> L
         return check_labels(None, n_images, n_classes)
     try:
         classes, codes = np.unique(labels[known], return_inverse=True)
+        set(classes.tolist())  # a single one need not be compared, but is looked up, too
     except TypeError:
         raise ValueError(
-            f"Labels must be of one type that can be sorted, got a mixture such as "
+            f"Labels must be of one type that can be sorted, got values such as "
             f"{labels[known][:3].tolist()!r}; convert them, for example with str."
         ) from None
     names = classes.tolist()
@@ -161,6 +171,27 @@ def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> L
     full = np.full(n_images, UNLABELLED, np.int64)
     full[known] = codes
     return Labels(classes, full)
+
+
+def check_class_number(n_classes: int | None) -> int | None:
+    """Number of classes, or None."""
+    count = check_count("n_classes", n_classes, 1, "None to take it from y")
+    if count is not None and count > MOST_TEMPLATES:
+        raise ValueError(
+            f"n_classes must be at most {MOST_TEMPLATES}, got {count}; ask for fewer classes."
+        )
+    return count
+
+
+def check_templates(n_classes: int, templates_per_class: int) -> ClassLayer:
+    """The class layer, with as many templates for every class."""
+    per_class = check_needed("templates_per_class", templates_per_class)
+    if n_classes * per_class > MOST_TEMPLATES:
+        raise ValueError(
+            f"A network has at most {MOST_TEMPLATES} templates, and {n_classes} classes with "
+            f"templates_per_class={per_class} would have more; lower templates_per_class."
+        )
+    return equal_classes(n_classes, per_class)
 
 
 def check_stream_classes(classes: ArrayLike, n_classes: int | None) -> NDArray[Any]:

@@ -9,7 +9,9 @@ from functools import partial
 
 import numpy as np
 
+from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
+from hcnet.hierarchy.batches import batch_size, explaining_memory
 from hcnet.hierarchy.bottom_up.parts import MOST_PARTS, Found, PartLearning
 from hcnet.hierarchy.bottom_up.templates import as_templates, choose, similarities, with_windows
 from hcnet.hierarchy.learn import Decided, LearnedNetwork, NetworkOptions, joint
@@ -33,6 +35,7 @@ def learn_bottom_up(
     options: NetworkOptions,
     rng: np.random.Generator,
     progress: Progress | None = None,
+    keeper: Checkpoint | None = None,
 ) -> LearnedNetwork:
     """Learn all weights; arguments and result are those of `learn_network`."""
     began = time.perf_counter()
@@ -59,7 +62,7 @@ def learn_bottom_up(
                 process = PartLearning(level, maps, rng)
                 so_far = partial(_so_far, network, list(parts), process)
                 watched = partial(progress.step, state=so_far)
-                outcomes.append(_learn_parts(process, options, watched, began))
+                outcomes.append(_learn_parts(process, options, watched, began, keeper))
                 W, found = outcomes[-1].best
                 parts.append(W)
                 maps = _placed(level, found)
@@ -96,6 +99,8 @@ def check_learning_memory(network: Network, n_images: int, options: NetworkOptio
     examples = min(n_images, MOST_EXAMPLES)
     top = network.levels[-1].features.feature_pixels
     needed += examples * (top + 32 * examples)
+    each = explaining_memory(network)
+    needed += min(n_images, batch_size(each)) * each
     remedy = f"lower the images per fit (now {n_images})"
     return check_memory("Learning", needed, options.max_memory, remedy)
 
@@ -113,6 +118,7 @@ def _learn_parts(
     options: NetworkOptions,
     watched: Callable[[Measurement], None],
     began: float,
+    keeper: Checkpoint | None,
 ) -> Outcome[Parts]:
     left = None
     if options.max_seconds is not None:  # a run always makes one step
@@ -121,6 +127,7 @@ def _learn_parts(
         process,
         Limits(max_iter=_rounds(options), max_seconds=left),
         lambda k, measurement, seconds: watched(measurement),
+        keeper,
     )
 
 

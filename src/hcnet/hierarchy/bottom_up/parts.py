@@ -15,6 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter
 
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import whole
+from hcnet.archive.generators import generator_state, restore_generator
+from hcnet.archive.reading import Section
 from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.bottom_up.kernels import explain_all, fit_all
 from hcnet.hierarchy.network import Level
@@ -136,6 +140,28 @@ class PartLearning:
     def state(self) -> tuple[BoolArray, Found]:
         """The parts, and what they explain."""
         return self.W, self.found
+
+    def contents(self, finished: bool) -> Contents:
+        """The parts: what they explain, and what that costs, follows from them."""
+        header = {"generator": generator_state(self._rng), "changed": self._changed}
+        return Contents(header).with_bits("parts", self.W)
+
+    def restore(self, file: Section, finished: bool) -> None:
+        """Become what `contents` were of."""
+        restore_generator(self._rng, file.header["generator"])
+        self._changed = whole("changed", file.header["changed"])
+        if not finished:
+            self.W, self.found = self.unpack(file)
+            self._cost = self._maps.cost(self.W, self.found)
+
+    def pack(self, state: tuple[BoolArray, Found]) -> Contents:
+        """Parts, for a file."""
+        return Contents().with_bits("parts", state[0])
+
+    def unpack(self, file: Section) -> tuple[BoolArray, Found]:
+        """The parts of a file, and what they explain."""
+        W = file.bits("parts", self.W.shape)
+        return W, self._maps.explain(W)
 
 
 def centre(level: Level) -> tuple[int, int]:

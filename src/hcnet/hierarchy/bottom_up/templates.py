@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hcnet.hierarchy.bottom_up.parts import centre
 from hcnet.hierarchy.explaining import all_allowed
-from hcnet.hierarchy.matching import match, shifted_windows
+from hcnet.hierarchy.matching import match_in_batches, shifted_windows
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Images
 from hcnet.layers import equal_classes
@@ -40,7 +40,7 @@ def similarities(
     *lower, top = network.levels
     top = replace(top, features=top.features.with_features(len(templates)))
     each = Network((*lower, top), equal_classes(len(templates), 1), network.noise)
-    return match(each, [*parts, templates], images, all_allowed(each, images.n_images))
+    return match_in_batches(each, [*parts, templates], images, all_allowed(each, images.n_images))
 
 
 def choose(
@@ -98,7 +98,7 @@ def with_windows(
     if not some.any():
         return network
     few = Images(images.pixels[some], images.observed[some])
-    nearest = match(network, weights, few, others[some]).argmax(axis=1)
+    nearest = match_in_batches(network, weights, few, others[some]).argmax(axis=1)
     windows = shifted_windows(network, weights, few, nearest)
     levels = [replace(level, window=w) for level, w in zip(network.levels, windows, strict=True)]
     return replace(network, levels=tuple(levels))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from warnings import warn
@@ -309,6 +309,7 @@ def check_class_names(classes: ArrayLike | None, n_classes: int) -> NDArray[Any]
     names = _array("classes", classes)
     if (
         names.shape != (n_classes,)
+        or not all(isinstance(name, Hashable) for name in names.tolist())
         or len(set(names.tolist())) != n_classes
         or any(_is_unlabelled(name) for name in names.tolist())
     ):

@@ -81,7 +81,9 @@ def test_a_network():
     options = {"n_classes": 2, "n_init": 1, "max_iter": 2, "random_state": 0}
     model = HCN(layers, device="cuda", schedule="sequential", **options).fit(X)
     assert len(model.history_) == 2
-    assert model.predict(X).shape == (2,)
+    model.set_params(inference="passing", n_passes=1)
+    got, wanted = model.predict_proba(X), model.set_params(device="cpu").predict_proba(X)
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
 
 
 @pytest.mark.gpu

@@ -104,9 +104,10 @@ def test_float32_decides_as_float64_in_all_schedules(seed, schedule):
     patterns = deconvolution(random_state=seed)
     small, large, _ = both(patterns, 20, 30, seed, schedule, damping)
     np.testing.assert_array_equal(small, large)
-    # Noisy bars are not decided after four sweeps, and plain Python takes seconds for each.
-    small, large, _ = both(two_bars(random_state=seed), 1, 4, seed, schedule, damping)
-    assert (small != large).mean() < 0.01
+    # Noisy bars are undecided for about eight sweeps, in which roundings decide some weights sooner or
+    # later; then all are the same.
+    small, large, _ = both(two_bars(random_state=seed), 1, 16, seed, schedule, damping)
+    np.testing.assert_array_equal(small, large)
 
 
 @pytest.mark.long

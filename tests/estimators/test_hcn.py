@@ -175,7 +175,7 @@ def test_probabilities_sum_to_one_and_agree_with_predict(truth):
     np.testing.assert_allclose(P.sum(axis=1), 1)
     np.testing.assert_array_equal(NAMES[P.argmax(axis=1)], truth.predict(noisy.images))
     images = truth._check(noisy.images, None).images
-    scores = inference.class_scores(truth._model, images, *truth._method())
+    scores = inference.class_scores(truth._model, images, truth._method())
     np.testing.assert_allclose(P, softmax(scores, axis=1))
 
 

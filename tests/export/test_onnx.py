@@ -11,7 +11,7 @@ from scipy.special import logit
 from hcnet import HCN, FeatureLearner, Layer
 from hcnet.datasets import deconvolution, shapes
 from hcnet.hierarchy.convolution import correlate
-from hcnet.hierarchy.inference import class_scores
+from hcnet.hierarchy.inference import How, class_scores
 from hcnet.images import Images
 
 # Scores are sums of up to thousands of float32 numbers of up to about 10.
@@ -83,7 +83,7 @@ def run(path, X):
 def assert_same(model, path, X):
     out = run(path, X)
     images = Images(np.nan_to_num(X) > 0.5, ~np.isnan(X))
-    scores = class_scores(model._model, images, "forward", 1, 1)
+    scores = class_scores(model._model, images, How("forward", 1, 1))
     np.testing.assert_allclose(out["scores"], scores, **TOLERANCE)
     # Classes that tie to the last bit may come in either order; there must be few of those.
     best = np.sort(scores, axis=1)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.checkpoint import EVERY, Checkpoint, digest, text_digest
 from hcnet.engine.choice import DEFAULT_ENGINE
+from hcnet.engine.devices import CUDA, why_not_cuda
 from hcnet.estimators.exporting import NetworkExport
 from hcnet.estimators.network_reporting import NetworkReporting
 from hcnet.estimators.network_saving import ALGORITHM_NAMES, NetworkSaving
@@ -493,7 +494,7 @@ class HCN(
                 f"{wanted[0]} of {wanted[1]}×{wanted[2]}; pass such images, or use "
                 f"with_class_layer(image_size=…) for larger ones."
             )
-        method = self._method()[0]
+        method = self._method().method
         if network.classes.p_on is not None and method in ("passing", "match"):
             raise ValueError(
                 f"inference must be 'explain' or 'forward' with a class layer that allows several "
@@ -502,24 +503,28 @@ class HCN(
             )
         return given
 
-    def _method(self) -> tuple[inference.Method, int, int]:
+    def _method(self) -> inference.How:
         default = "match" if self.algorithm == "bottom-up" else "explain"
         wanted = default if self.inference is None else self.inference
         method: Any = check_choice("inference", wanted, inference.METHODS)
         candidates = check_needed("candidates", self.candidates)
-        return method, candidates, check_needed("n_passes", self.n_passes)
+        passes = check_needed("n_passes", self.n_passes)
+        # A model that was learned on a GPU is used where there is none.
+        gpu = method == "passing" and self.device != "cpu" and why_not_cuda() is None
+        engine = CUDA if gpu else inference.DEFAULT_ENGINE
+        return inference.How(method, candidates, passes, engine)
 
     def _configuration(self, images: Images, allowed: BoolArray | None = None) -> Configuration:
-        return inference.configuration(self._model, images, allowed, *self._method())
+        return inference.configuration(self._model, images, allowed, self._method())
 
     def _scores(self, images: Images) -> NDArray[np.float64]:
-        return inference.class_scores(self._model, images, *self._method())
+        return inference.class_scores(self._model, images, self._method())
 
     def _clean(self, images: Images, y: ArrayLike | None) -> BoolArray:
         allowed = self._allowed(y, images.n_images)
-        method, _, n_passes = self._method()
-        if method == "passing":
-            return np.asarray(inference.pixel_beliefs(self._model, images, allowed, n_passes) > 0)
+        how = self._method()
+        if how.method == "passing":
+            return np.asarray(inference.pixel_beliefs(self._model, images, allowed, how) > 0)
         return self._configuration(images, allowed).S[0]
 
     def _allowed(self, y: ArrayLike | None, n: int) -> BoolArray | None:

@@ -100,7 +100,7 @@ class NetworkReporting:
             "p01": network.noise.p01,
             "p10": network.noise.p10,
             "p_on": network.classes.p_on,
-            "inference": self._method()[0],
+            "inference": self._method().method,
             "layers": [
                 {
                     "features": level.features.n_features,

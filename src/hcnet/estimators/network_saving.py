@@ -67,7 +67,7 @@ class NetworkSaving(Saving):
         check_layers(self.layers, self.layers[-1].n_features or per_class, (LARGEST, LARGEST))
         check_noise(self.p01, self.p10)
         check_choice("algorithm", self.algorithm, ALGORITHM_NAMES)
-        if self._method()[2] > MOST_PASSES:
+        if self._method().n_passes > MOST_PASSES:
             raise ValueError(
                 f"n_passes must be at most {MOST_PASSES} in a model that is saved, got "
                 f"{self.n_passes}; set it when it is loaded."

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.schedules import Schedule
+from hcnet.engine.devices import on_gpu
+from hcnet.engine.schedules import GPU_SCHEDULE, Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy import matching
 from hcnet.hierarchy.batches import explaining_memory, in_batches
@@ -32,20 +33,25 @@ Method = Literal["explain", "forward", "passing", "match"]
 METHODS: tuple[str, ...] = get_args(Method)
 
 # Images come in small batches; with an active set, answers would depend on their number.
-ENGINE = "dense"
+DEFAULT_ENGINE = "dense"
 # Turns of ORs and pools in a backward pass.
 EXPLAIN_AWAY = 10
 # Share by which positions of a pool are made less probable than its centre, against ties.
 TIES = 0.05
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """How known weights are used."""
+
+    method: Method
+    candidates: int  # of "explain"
+    n_passes: int  # of "passing"
+    engine: str = DEFAULT_ENGINE  # of "passing"
+
+
 def configuration(
-    model: NetworkModel,
-    images: Images,
-    allowed: BoolArray | None,
-    method: Method,
-    candidates: int,
-    n_passes: int,
+    model: NetworkModel, images: Images, allowed: BoolArray | None, how: How
 ) -> Configuration:
     """What is on in every layer, for every image."""
     network = model.network
@@ -53,21 +59,21 @@ def configuration(
         allowed = all_allowed(network, images.n_images)
 
     def one(batch: Images, rows: slice) -> Configuration:
-        if method == "passing":
-            passing = pass_messages(model, batch, allowed[rows], n_passes)
+        if how.method == "passing":
+            passing = pass_messages(model, batch, allowed[rows], how)
             top = _decide_templates(passing)
             return decode(Scene(network, model.weights, batch, passing.up), top)
-        if method == "match":
+        if how.method == "match":
             return _best_match(model, batch, allowed[rows])
-        few = candidates if method == "explain" else 1
+        few = how.candidates if how.method == "explain" else 1
         return explain(network, model.weights, batch, allowed[rows], few)
 
-    parts = in_batches(images, _memory(network, method), one)
+    parts = in_batches(images, _memory(network, how), one)
     return each(lambda *levels: np.concatenate(levels), *parts)
 
 
 def pixel_beliefs(
-    model: NetworkModel, images: Images, allowed: BoolArray | None, n_passes: int
+    model: NetworkModel, images: Images, allowed: BoolArray | None, how: How
 ) -> FloatArray:
     """Max-marginal differences of the pixels before the noise, by message passing."""
     network = model.network
@@ -75,37 +81,34 @@ def pixel_beliefs(
         allowed = all_allowed(network, images.n_images)
 
     def one(batch: Images, rows: slice) -> FloatArray:
-        return pass_messages(model, batch, allowed[rows], n_passes).pixel_beliefs()
+        return pass_messages(model, batch, allowed[rows], how).pixel_beliefs()
 
-    return np.concatenate(in_batches(images, _memory(network, "passing"), one))
+    return np.concatenate(in_batches(images, _memory(network, how), one))
 
 
-def class_scores(
-    model: NetworkModel, images: Images, method: Method, candidates: int, n_passes: int
-) -> NDArray[np.float64]:
+def class_scores(model: NetworkModel, images: Images, how: How) -> NDArray[np.float64]:
     """Max-marginal of every class, up to a constant per image: (images, classes)."""
     network, weights = model.network, model.weights
 
     def one(batch: Images, rows: slice) -> NDArray[np.float64]:
-        if method == "explain":
-            return explain_classes(network, weights, batch, candidates)
+        if how.method == "explain":
+            return explain_classes(network, weights, batch, how.candidates)
         everything = all_allowed(network, batch.n_images)
-        if method == "match":
+        if how.method == "match":
             matches = match(network, weights, batch, everything)
             return matching.class_scores(network, matches, entry_categories(network))
-        if method == "passing":
-            passing = pass_messages(model, batch, everything, n_passes)
-            up = passing.up[-1]
+        if how.method == "passing":
+            up = pass_messages(model, batch, everything, how).up[-1]
         else:
             up = forward(network, weights, batch.evidence(network.noise))[-1]
         score = template_scores(network, up, everything)
         return _class_maxima(network, score)
 
-    return np.concatenate(in_batches(images, _memory(network, method), one))
+    return np.concatenate(in_batches(images, _memory(network, how), one))
 
 
 def pass_messages(
-    model: NetworkModel, images: Images, allowed: BoolArray, n_passes: int
+    model: NetworkModel, images: Images, allowed: BoolArray, how: How
 ) -> NetworkPassing:
     """Forward and backward passes with the weights clamped, undamped, from the initial state.
 
@@ -120,9 +123,11 @@ def pass_messages(
     network = replace(model.network, levels=tuple(levels))
     clamped = [np.where(W, HUGE, -HUGE).astype(np.float32) for W in model.weights]
     evidence = images.evidence(network.noise)
-    passing = NetworkPassing(network, evidence, clamped, allowed, ENGINE, rng, True)
-    for _ in range(n_passes):
-        passing.forward(Schedule(shuffle=False), [1.0] * len(network.levels))
+    passing = NetworkPassing(network, evidence, clamped, allowed, how.engine, rng, True)
+    # Clamped weights hear nothing, so that images beside each other do not see each other.
+    name = GPU_SCHEDULE if on_gpu(how.engine) else Schedule().name
+    for _ in range(how.n_passes):
+        passing.forward(Schedule(name, shuffle=False), [1.0] * len(network.levels))
         passing.backward(EXPLAIN_AWAY)
     return passing
 
@@ -150,6 +155,8 @@ def _class_maxima(network: Network, score: FloatArray) -> NDArray[np.float64]:
     return np.stack(best, axis=1).astype(float)
 
 
-def _memory(network: Network, method: str) -> int:
+def _memory(network: Network, how: How) -> int:
     """Bytes that one image takes."""
-    return passing_memory(ENGINE, network, 1) if method == "passing" else explaining_memory(network)
+    if how.method == "passing":
+        return passing_memory(how.engine, network, 1)
+    return explaining_memory(network)

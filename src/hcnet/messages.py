@@ -147,6 +147,18 @@ class Messages:
         """Number of trees: observed pixels."""
         return int(self.trees.shape[0])
 
+    def state(self) -> dict[str, FloatArray]:
+        """All that a run changes, by the names that files have for it."""
+        return {
+            "evidence": self.evidence,
+            "field-prior": self.field_prior,
+            "kernel-prior": self.kernel_prior,
+            "field": self.field,
+            "kernel": self.kernel,
+            "to-field": self.to_field,
+            "to-kernel": self.to_kernel,
+        }
+
     def placement_beliefs(self) -> FloatArray:
         """Max-marginal differences of S: (images, features, height, width)."""
         return self._beliefs(weights=False)

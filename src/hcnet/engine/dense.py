@@ -57,18 +57,8 @@ class DensePassing:
         file.fill(self._state())
 
     def _state(self) -> dict[str, FloatArray]:
-        m = self._messages
-        return {
-            "evidence": m.evidence,
-            "field-prior": m.field_prior,
-            "kernel-prior": m.kernel_prior,
-            "field": m.field,
-            "kernel": m.kernel,
-            "to-field": m.to_field,
-            "to-kernel": m.to_kernel,
-            "field-sums": self._sums[0],
-            "kernel-sums": self._sums[1],
-        }
+        field, kernel = self._sums
+        return self._messages.state() | {"field-sums": field, "kernel-sums": kernel}
 
     def hear(self, evidence: FloatArray) -> None:
         """New evidence for R."""

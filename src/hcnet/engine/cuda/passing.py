@@ -75,18 +75,8 @@ class CUDAPassing:
         restore_arrays(self._engine, self._state(), file)
 
     def _state(self) -> dict[str, DeviceArray]:
-        m = self._messages
-        return {
-            "evidence": m.evidence,
-            "field-prior": m.field_prior,
-            "kernel-prior": m.kernel_prior,
-            "field": m.field,
-            "kernel": m.kernel,
-            "to-field": m.to_field,
-            "to-kernel": m.to_kernel,
-            "field-sums": self._sums[0],
-            "kernel-sums": self._sums[1],
-        }
+        field, kernel = self._sums
+        return self._messages.state() | {"field-sums": field, "kernel-sums": kernel}
 
     def _beliefs(self) -> tuple[DeviceArray, DeviceArray]:
         return self._messages.field, self._messages.kernel

@@ -15,7 +15,7 @@ LAYERS = (
     # Formulas, and what data and layers are.
     ("factors", "grey", "images", "layers", "version", "whole_files"),
     ("image_files",),
-    ("datasets", "engine.schedules", "engine.driver", "engine.planes"),
+    ("datasets", "engine.schedules", "engine.driver", "engine.planes", "engine.choices"),
     ("engine.compilation", "engine.cpu_compilation", "engine.threads"),
     ("messages", "pool_messages", "memory", "objective", "archive"),
     ("checkpoint",),

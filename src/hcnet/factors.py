@@ -23,6 +23,9 @@ MINUS_INFINITY = float("-inf")
 # Larger than any sum of real messages (pixels × evidence < 1e12), and still far below the
 # float32 limit of 3.4e38, so that sums of thousands of them stay finite.
 HUGE = 1e30
+# Messages that decisions add up are rounded to this fraction: then sums are exact, and do not
+# depend on their order, which changes with the number of images and threads.  Ties are common.
+GRID = 2.0**16
 
 
 def larger(a: float, b: float) -> float:

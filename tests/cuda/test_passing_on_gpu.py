@@ -5,7 +5,7 @@ import pytest
 from layers import make
 
 from hcnet.engine.cpu import CPUEngine
-from hcnet.engine.cuda.arrays import fetch, hold
+from hcnet.engine.cuda.arrays import copy, fetch, hold
 from hcnet.engine.cuda.engine import CUDAEngine
 from hcnet.engine.cuda.passing import CUDAPassing, device_memory
 from hcnet.engine.cuda.starts import Starts
@@ -154,6 +154,9 @@ def test_larger_layers(features, border):
     what = layer, elements, evidence, -6.0, prior
     gpu, cpu = CUDAPassing(CUDAEngine(), *what), DensePassing(CPUEngine(), *what)
     for _ in range(3):
+        # From the same state: a sweep makes a difference of rounding a thousand times as large.
+        for name, array in cpu._messages.state().items():
+            copy(hold(array), gpu._messages.state()[name])
         gpu.sweep(STORED, rng)
         cpu.sweep(STORED, rng)
-    np.testing.assert_allclose(gpu.weight_beliefs(), cpu.weight_beliefs(), rtol=1e-3, atol=1e-2)
+        np.testing.assert_allclose(gpu.weight_beliefs(), cpu.weight_beliefs(), atol=0.03)

@@ -7,12 +7,12 @@ import pytest
 from definition import layer, network, one, placed, random_images, random_weights
 
 from hcnet.datasets import shapes
+from hcnet.engine.choices import OFF
 from hcnet.estimators.hcn import HCN
 from hcnet.hierarchy import explaining, rearranging
 from hcnet.hierarchy.decoding import Scene, decode
 from hcnet.hierarchy.forward import forward
 from hcnet.hierarchy.rearranging import rearrange
-from hcnet.hierarchy.settling import OFF
 from hcnet.hierarchy.specification import Layer
 
 

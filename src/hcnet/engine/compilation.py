@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from hcnet import factors
-from hcnet.engine import planes
+from hcnet.engine import choices, planes
 
-_PRIMITIVES = ("larger", "smaller")
-_FUNCTIONS = (
+# Those that others call come first.
+_FACTORS = (
+    "larger",
+    "smaller",
     "and_down",
     "and_up",
     "or_cap",
@@ -44,6 +46,16 @@ _PLANES = (
     "or_to_S",
     "class_to_S",
 )
+_CHOICES = (
+    "position",
+    "gain",
+    "good_positions",
+    "leave",
+    "move",
+    "settle_plane",
+    "choices_log_prior",
+)
+_NAMES = {factors: _FACTORS, planes: _PLANES, choices: _CHOICES}
 
 
 def compile_factors(
@@ -52,7 +64,7 @@ def compile_factors(
     minus_infinity: float,
     primitives: dict[str, Any] | None = None,
 ) -> types.SimpleNamespace:
-    """Return `hcnet.factors` and `engine.planes`, compiled with `decorator` for type `dtype`.
+    """Return the functions of `hcnet.factors`, `engine.planes` and `engine.choices`, compiled.
 
     A compiled function can call only compiled functions and would compute in double
     precision with Python's constants.  Each function is therefore given a namespace of its
@@ -65,11 +77,16 @@ def compile_factors(
         "ONE": dtype(factors.ONE),
         "MINUS_INFINITY": dtype(minus_infinity),
         "HUGE": dtype(factors.HUGE),
+        "OFF": choices.OFF,
+        "UNDECIDED": choices.UNDECIDED,
+        "ROUNDS": choices.ROUNDS,
+        "np": np,
         "__name__": factors.__name__,
     }
-    names = _PRIMITIVES + _FUNCTIONS + _PLANES
-    for name in names:
-        source = getattr(planes if name in _PLANES else factors, name)
-        copy = types.FunctionType(source.__code__, namespace, name, source.__defaults__)
-        namespace[name] = (primitives or {}).get(name) or decorator(copy)
-    return types.SimpleNamespace(**{name: namespace[name] for name in names})
+    found = {}
+    for module, names in _NAMES.items():
+        for name in names:
+            source = getattr(module, name)
+            copy = types.FunctionType(source.__code__, namespace, name, source.__defaults__)
+            found[name] = namespace[name] = (primitives or {}).get(name) or decorator(copy)
+    return types.SimpleNamespace(**found)

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.threads import over_threads
+from hcnet.factors import GRID
 from hcnet.images import BoolArray, FloatArray
 
-GRID = 2.0**16
 # Share of the weights up to which adding up those that are on beats a product of matrices.
 FEW = 0.05
 
@@ -26,8 +26,6 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
     n, channels = R.shape[:2]
     F, _, h, w = W.shape
     hs, ws = R.shape[2] - h + 1, R.shape[3] - w + 1
-    # On a grid of 2⁻¹⁶ all sums are exact, so that they do not depend on their order, which BLAS
-    # changes with the number of images and threads: ties between positions are common.
     exact = np.rint(R.astype(np.float64) * GRID) / GRID
     out = np.zeros((n, F, hs, ws))
     if W.mean() <= FEW:

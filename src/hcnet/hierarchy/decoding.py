@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hcnet.hierarchy.convolution import bconv
 from hcnet.hierarchy.network import Network, Weights
 from hcnet.hierarchy.settling import settle, settled
-from hcnet.images import BoolArray, FloatArray, Images
+from hcnet.images import BoolArray, FloatArray, Images, Noise
 from hcnet.pool_messages import template_log_prior
 
 
@@ -124,11 +124,16 @@ def top_log_prior(network: Network, top: BoolArray) -> NDArray[np.float64]:
 
 def pixel_log_likelihood(network: Network, images: Images, S: BoolArray) -> NDArray[np.float64]:
     """Log p(X | S⁰) of the observed pixels, per image."""
-    p01, p10 = network.noise.p01, network.noise.p10
-    on = np.where(S, np.log1p(-p01), np.log(p10))
-    off = np.where(S, np.log(p01), np.log1p(-p10))
-    value = np.where(images.pixels, on, off) * images.observed
+    (hit, missed), (false, empty) = pixel_log_probabilities(network.noise)
+    value = np.where(images.pixels, np.where(S, hit, missed), np.where(S, false, empty))
+    value *= images.observed
     return np.asarray(value.sum(axis=(1, 2, 3)))
+
+
+def pixel_log_probabilities(noise: Noise) -> NDArray[np.float64]:
+    """Log p(X | S⁰): of X on (first row) or off, and of S⁰ on (first column) or off."""
+    p01, p10 = noise.p01, noise.p10
+    return np.array([[np.log1p(-p01), np.log(p10)], [np.log(p01), np.log1p(-p10)]])
 
 
 def weight_log_prior(network: Network, weights: Weights) -> float:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
 from hcnet.archive.contents import Contents
@@ -20,10 +19,8 @@ from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.devices import room_for
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.engine.schedules import Schedule
-from hcnet.hierarchy.batches import explaining_memory, in_batches
-from hcnet.hierarchy.decoding import weight_log_prior
-from hcnet.hierarchy.explaining import explain
 from hcnet.hierarchy.grouping import regroup
+from hcnet.hierarchy.joint import joint_memory, start_joint
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
@@ -107,11 +104,11 @@ class NetworkLearning:
         options: NetworkOptions,
         rng: np.random.Generator,
     ) -> None:
-        self._network, self._images, self._allowed = network, images, allowed
-        self._options = options
+        self._network, self._options = network, options
         priors = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
         evidence = images.evidence(network.noise)
         self._passing = NetworkPassing(network, evidence, priors, allowed, options.engine, rng)
+        self._joint = start_joint(options.engine, network, images, allowed)
         self._voters: list[Decided] = []
         self._beliefs = self._passing.weight_beliefs()
         self._now = self.decide(on_weights(self._beliefs))
@@ -183,24 +180,12 @@ class NetworkLearning:
 
     def decide(self, weights: list[BoolArray]) -> Decided:
         """Weights with the joint log-probability that they reach."""
-        return Decided(weights, joint(self._network, weights, self._images, self._allowed))
+        return Decided(weights, self._joint.of(weights))
 
 
 def majority(voters: Sequence[Sequence[BoolArray]]) -> list[BoolArray]:
     """Every weight as most have it; each voter has the weights of all levels."""
     return [np.mean(level, axis=0) > 0.5 for level in zip(*voters, strict=True)]
-
-
-def joint(
-    network: Network, weights: Sequence[BoolArray], images: Images, allowed: BoolArray
-) -> float:
-    """Joint log-probability of the best configurations that the forward pass leads to."""
-
-    def one(batch: Images, rows: slice) -> NDArray[np.float64]:
-        return explain(network, weights, batch, allowed[rows], candidates=1).log_joint
-
-    found = in_batches(images, explaining_memory(network), one)
-    return float(np.concatenate(found).sum()) + weight_log_prior(network, weights)
 
 
 def on_weights(beliefs: Sequence[FloatArray]) -> list[BoolArray]:
@@ -324,6 +309,7 @@ def check_passing_memory(network: Network, n_images: int, options: NetworkOption
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     lanes = options.schedule.lanes(n_images)
     needed = passing_memory(options.engine, network, n_images, lanes)
+    needed += joint_memory(options.engine, network, n_images)
     if options.n_init > 1:  # the best start so far, and the one that is running
         needed *= 2
     remedy = f"lower the n_features or the size of a layer, or the images per fit (now {n_images})"

@@ -13,7 +13,8 @@ from hcnet.archive.fields import whole
 from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
 from hcnet.engine.driver import Measurement
-from hcnet.hierarchy.learn import VOTERS, NetworkOptions, dead_start, joint, majority, on_weights
+from hcnet.hierarchy.joint import joint_memory, start_joint
+from hcnet.hierarchy.learn import VOTERS, NetworkOptions, dead_start, majority, on_weights
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
@@ -69,7 +70,9 @@ class NetworkStream:
         """Bytes that a minibatch takes at its peak."""
         n = batch.images.n_images
         lanes = self.options.schedule.lanes(n)
-        return passing_memory(self.options.engine, self.network, n, lanes)
+        engine, network = self.options.engine, self.network
+        needed = passing_memory(engine, network, n, lanes)
+        return needed + joint_memory(engine, network, n)
 
     def learn(self, batch: LabelledImages) -> Measurement:
         """Some forward and backward passes over a minibatch."""
@@ -94,7 +97,7 @@ class NetworkStream:
         )
         self.n_images += images.n_images
         self.n_batches += 1
-        value = joint(self.network, weights, images, allowed)
+        value = start_joint(self.options.engine, self.network, images, allowed).of(weights)
         return Measurement(value, changed, change, f"{self.n_images:,} images")
 
     def weights(self) -> list[BoolArray]:

@@ -21,8 +21,11 @@ DeviceArray = Any  # Numba's arrays on a GPU carry no types
 
 def hold(array: NDArray[Any]) -> DeviceArray:
     """A copy on the GPU."""
+    # Views can be contiguous and still have odd strides along axes of length 1, which Numba takes
+    # for a shape.
+    run = np.ascontiguousarray(array).reshape(-1)
     with _enough_memory(array.nbytes):
-        return cuda.to_device(np.ascontiguousarray(array))
+        return cuda.to_device(run.reshape(array.shape))
 
 
 def fetch(array: DeviceArray) -> NDArray[Any]:
@@ -50,10 +53,10 @@ def _enough_memory(size: int) -> Iterator[None]:
         ) from None
 
 
-def filled(shape: tuple[int, ...], value: float) -> DeviceArray:
-    """An array of one number."""
-    array = empty(shape)
-    fill(array, value)
+def zeros(shape: tuple[int, ...], dtype: Any = np.float32) -> DeviceArray:
+    """An array of zeros."""
+    array = empty(shape, dtype)
+    clear(array)
     return array
 
 
@@ -62,9 +65,9 @@ def flat(array: DeviceArray) -> DeviceArray:
     return array.reshape(array.size)
 
 
-def fill(array: DeviceArray, value: float) -> None:
-    """Put one number everywhere."""
-    _launch(_fill, array.size, flat(array), np.float32(value))
+def clear(array: DeviceArray) -> None:
+    """Put 0 everywhere."""
+    _launch(_clear, array.size, flat(array))
 
 
 def copy(source: DeviceArray, out: DeviceArray) -> None:
@@ -74,7 +77,7 @@ def copy(source: DeviceArray, out: DeviceArray) -> None:
 
 def copied(source: DeviceArray) -> DeviceArray:
     """Another array with the same numbers."""
-    out = empty(source.shape)
+    out = empty(source.shape, source.dtype)
     copy(source, out)
     return out
 
@@ -112,9 +115,9 @@ def _launch(work: Any, n: int, *arguments: Any) -> None:
 
 
 @kernel
-def _fill(array: Any, value: Any) -> None:
+def _clear(array: Any) -> None:
     for i in range(cuda.grid(1), array.size, cuda.gridsize(1)):
-        array[i] = value
+        array[i] = 0
 
 
 @kernel

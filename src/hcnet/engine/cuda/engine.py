@@ -5,9 +5,9 @@ Arrays of messages and beliefs are runs of numbers there; `Layout` says what is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from hcnet.engine.cuda.compilation import THREADS, blocks_for, resident_blocks
 from hcnet.engine.cuda.orders import Blocks, Lanes
 from hcnet.engine.cuda.pools import CUDAPools
 from hcnet.engine.schedules import Batch
+from hcnet.images import FloatArray
 from hcnet.messages import MOST_AT_ONCE, Messages
 
 # What becomes of changes of the field and of the kernel.
@@ -25,8 +26,11 @@ Changes = tuple[trees.Change, trees.Change]
 Beliefs = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray]
 
 
-def on_device(messages: Messages) -> Messages:
-    """The same messages on the GPU; those of trees that keep none begin with 0."""
+def on_device(messages: Messages, storage: Any = np.float32) -> Messages:
+    """The same messages on the GPU; those of trees that keep none begin with 0.
+
+    `storage` is the type of number that the messages along edges have in memory.
+    """
     m = messages
     edges = m.n_trees * m.layout.leaves
     kept = m.keeps_messages and m.n_trees > 0
@@ -39,9 +43,13 @@ def on_device(messages: Messages) -> Messages:
         kernel_prior=kernel_prior,
         field=flat(hold(m.field)),
         kernel=flat(hold(m.kernel)),
-        to_field=flat(hold(m.to_field)) if kept else arrays.filled((edges,), 0.0),
-        to_kernel=flat(hold(m.to_kernel)) if kept else arrays.filled((edges,), 0.0),
+        to_field=_edges(m.to_field, storage) if kept else arrays.zeros((edges,), storage),
+        to_kernel=_edges(m.to_kernel, storage) if kept else arrays.zeros((edges,), storage),
     )
+
+
+def _edges(messages: FloatArray, storage: Any) -> DeviceArray:
+    return flat(hold(messages.astype(storage, copy=False)))
 
 
 class CUDAEngine(CUDAPools):
@@ -51,8 +59,8 @@ class CUDAEngine(CUDAPools):
     order; or, unless it is to be `deterministic`, they add to the same weights at the same time.
     """
 
-    def __init__(self, deterministic: bool = True) -> None:
-        self.deterministic = deterministic
+    def __init__(self, deterministic: bool = True, storage: Any = np.float32) -> None:
+        self.deterministic, self.storage = deterministic, storage
         self._room: DeviceArray = None
         self._offsets: dict[tuple[int, int, int], DeviceArray] = {}
 
@@ -63,15 +71,21 @@ class CUDAEngine(CUDAPools):
         if batch.simultaneous:
             self.simultaneous(messages, hold(batch.order), damping)
             return
-        self.lanes(messages, Lanes.of(batch.order, batch.lanes), damping)
+        self.lanes(messages, [Lanes.of(batch.order, batch.lanes)], damping)
 
-    def lanes(self, m: Messages, lanes: Lanes, damping: float) -> None:
-        """Lanes at the same time; each works through its trees one after the other."""
-        shared: trees.Change = "shared" if lanes.sharing > 1 and not self.deterministic else "own"
+    def lanes(self, m: Messages, rounds: Sequence[Lanes], damping: float) -> None:
+        """Lanes at the same time; each works through its trees one after the other.
+
+        After each round they hear of each other, unless they add to the same beliefs anyway.
+        """
+        sharing = rounds[0].sharing
+        shared: trees.Change = "shared" if sharing > 1 and not self.deterministic else "own"
         weights_in_kernel = m.layout.kernel_is_weights
         changes: Changes = ("own", shared) if weights_in_kernel else (shared, "own")
-        with self._copies(m, lanes, self.deterministic) as beliefs:
+        beliefs, merge = self._copies(m, rounds[0], self.deterministic)
+        for k, lanes in enumerate(rounds):
             self._run(m, lanes, changes, beliefs, (m.field, m.field), damping)
+            merge(k + 1 < len(rounds))
 
     def blocks(self, m: Messages, blocks: Blocks, sequence: DeviceArray, damping: float) -> None:
         """Blocks one after the other; the trees of each at the same time."""
@@ -105,14 +119,15 @@ class CUDAEngine(CUDAPools):
         m = messages
         if lanes is None:
             lanes = Lanes.of(np.arange(m.n_trees), np.array([0, m.n_trees]))
-        arrays.fill(m.field, 0.0)
-        arrays.fill(m.kernel, 0.0)
+        arrays.clear(m.field)
+        arrays.clear(m.kernel)
         if m.n_trees == 0 or m.layout.leaves == 0:
             return
         threads, _ = trees.threads_for(m.layout.leaves)
-        with self._copies(m, lanes) as beliefs:
-            which = lanes.order, lanes.begin, lanes.end, m.trees, m.layout.geometry
-            trees.add_messages[lanes.begin.size, threads](*which, *beliefs, m.to_field, m.to_kernel)
+        beliefs, merge = self._copies(m, lanes)
+        which = lanes.order, lanes.begin, lanes.end, m.trees, m.layout.geometry
+        trees.add_messages[lanes.begin.size, threads](*which, *beliefs, m.to_field, m.to_kernel)
+        merge(False)
 
     def trees_to_R(self, messages: Messages) -> DeviceArray:
         """Messages from the trees to R, one per tree."""
@@ -125,26 +140,30 @@ class CUDAEngine(CUDAPools):
             )
         return out
 
-    @contextmanager
-    def _copies(self, m: Messages, lanes: Lanes, wanted: bool = True) -> Iterator[Beliefs]:
-        """Beliefs for lanes to work on: those that lanes share are copied, and merged afterwards.
+    def _copies(
+        self, m: Messages, lanes: Lanes, wanted: bool = True
+    ) -> tuple[Beliefs, Callable[[bool], None]]:
+        """Beliefs for lanes to work on, of which those that lanes share are copies.
 
-        Field and kernel, each with the offset at which those of a lane begin.
+        Field and kernel, each with the offset at which those of a lane begin; and what merges the
+        copies into the beliefs, and makes them copies again if there is more to come.
         """
         nowhere = self._numbers(lanes.begin.size, 0, 1)
         if lanes.sharing == 1 or not wanted:
-            yield m.field, nowhere, m.kernel, nowhere
-            return
+            return (m.field, nowhere, m.kernel, nowhere), lambda again: None
         whole = m.kernel if m.layout.kernel_is_weights else m.field
         size = whole.size // m.layout.n_starts
         copies = self._space(lanes.begin.size * size)
         trees.spread[blocks_for(copies.size), THREADS](whole, lanes.sharing, size, copies)
         own = self._numbers(lanes.begin.size, size, lanes.sharing)
+
+        def merge(again: bool) -> None:
+            across = blocks_for(whole.size)
+            trees.merge[across, THREADS](copies, lanes.sharing, size, whole, again)
+
         if m.layout.kernel_is_weights:
-            yield m.field, nowhere, copies, own
-        else:
-            yield copies, own, m.kernel, nowhere
-        trees.merge[blocks_for(whole.size), THREADS](copies, lanes.sharing, size, whole)
+            return (m.field, nowhere, copies, own), merge
+        return (copies, own, m.kernel, nowhere), merge
 
     def _chunk(
         self,

@@ -46,7 +46,7 @@ class CUDAPassing:
         self._shape = (n_starts * len(evidence), *evidence.shape[1:])
         self._n_images, self._n_starts = len(evidence), n_starts
         self._host = host  # what does not change: layout, images and trees
-        self._messages = on_device(host)
+        self._messages = on_device(host, engine.storage)
         self._elements = hold(np.ravel_multi_index(tuple(elements.T), self._shape))
         self._placed = hold(where_placements_are(host))
         self._largest_weight = float(np.abs(weight_prior).max(initial=0.0))
@@ -55,7 +55,7 @@ class CUDAPassing:
         self._colours: dict[int, Blocks] = {}
         self._sweeps = 0
         self._fresh = True  # the beliefs have been added up since the last sweep
-        self._sums = tuple(arrays.filled(x.shape, 0.0) for x in self._beliefs())
+        self._sums = tuple(arrays.zeros(x.shape) for x in self._beliefs())
 
     @property
     def leaves(self) -> int:
@@ -105,8 +105,8 @@ class CUDAPassing:
         if schedule.name == "blocks" and self._in_colours:
             self._sweep_colours(schedule, rng, damping)
         elif schedule.name in IN_LANES:
-            for lanes in self._order(schedule).rounds_of(rng if schedule.shuffle else None):
-                self._engine.lanes(m, lanes, damping)
+            rounds = self._order(schedule).rounds_of(rng if schedule.shuffle else None)
+            self._engine.lanes(m, rounds, damping)
         else:
             for batch in schedule.batches(self._host.images, rng):
                 self._engine.update(m, batch, damping)

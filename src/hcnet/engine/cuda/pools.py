@@ -96,14 +96,14 @@ class CUDAPools:
 
     def or_to_U(self, pools: PoolMessages, below: DeviceArray) -> None:
         """Messages from OR to U, given the messages up to the S below."""
-        planes = _planes(below, pools.from_pool, pools.to_U)
+        planes = planes_of(below, pools.from_pool, pools.to_U)
         work = _or_to_U_kernel(pools.layer.n_members)
         work[blocks_for(below.size), THREADS](*planes, pools.window)
 
     def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
         """Messages from POOL to R; the largest change of one."""
         before = arrays.copied(pools.to_R)
-        to_U, to_R = _planes(pools.to_U, pools.to_R)
+        to_U, to_R = planes_of(pools.to_U, pools.to_R)
         _run_pool_to_R[blocks_for(to_R.size), THREADS](
             to_U, pools.log_prior, to_R, np.float32(damping)
         )
@@ -111,14 +111,14 @@ class CUDAPools:
 
     def pool_to_U(self, pools: PoolMessages, above: DeviceArray) -> None:
         """Messages from POOL to U, given the messages that R sends down."""
-        to_U, down, from_pool = _planes(pools.to_U, above, pools.from_pool)
+        to_U, down, from_pool = planes_of(pools.to_U, above, pools.from_pool)
         work = _pool_to_U_kernel(pools.layer.n_members)
         work[blocks_for(above.size), THREADS](to_U, down, pools.log_prior, from_pool)
 
     def or_to_S(self, pools: PoolMessages) -> DeviceArray:
         """Messages from OR down to the S below."""
         down = arrays.empty((*pools.to_R.shape[:2], *pools.layer.below_size))
-        from_pool, planes = _planes(pools.from_pool, down)
+        from_pool, planes = planes_of(pools.from_pool, down)
         work = _or_to_S_kernel(pools.layer.n_members)
         work[blocks_for(down.size), THREADS](from_pool, planes, pools.window)
         return down
@@ -131,6 +131,6 @@ class CUDAPools:
         return down
 
 
-def _planes(*grids: DeviceArray) -> tuple[DeviceArray, ...]:
+def planes_of(*grids: DeviceArray) -> tuple[DeviceArray, ...]:
     """Views with images and channels as one axis."""
     return tuple(x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in grids)

@@ -14,7 +14,8 @@ from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, in
 from hcnet.hierarchy.batches import batch_size, explaining_memory
 from hcnet.hierarchy.bottom_up.parts import MOST_PARTS, Found, PartLearning
 from hcnet.hierarchy.bottom_up.templates import as_templates, choose, similarities, with_windows
-from hcnet.hierarchy.learn import Decided, LearnedNetwork, NetworkOptions, joint
+from hcnet.hierarchy.joint import HostJoint
+from hcnet.hierarchy.learn import Decided, LearnedNetwork, NetworkOptions
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Images
 from hcnet.memory import check_memory
@@ -80,7 +81,7 @@ def learn_bottom_up(
     return LearnedNetwork(
         network=network,
         weights=weights,
-        log_joint=joint(network, weights, images, allowed),
+        log_joint=HostJoint(network, images, allowed).of(weights),
         status=outcomes[-1].status if outcomes else Status.FINISHED,
         n_iter=sum(outcome.n_iter for outcome in outcomes),
         seconds=time.perf_counter() - began,

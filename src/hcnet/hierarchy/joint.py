@@ -1,0 +1,136 @@
+"""How probable weights and images are together, at the best configurations that are found fast.
+
+One forward pass chooses a template per image (or one after the other, where several can be on), and
+the levels below it are decided: on the processor, or where the messages are, on a GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.engine.devices import on_gpu
+from hcnet.hierarchy.batches import explaining_memory, in_batches
+from hcnet.hierarchy.decoding import pixel_log_probabilities, top_log_prior, weight_log_prior
+from hcnet.hierarchy.explaining import MOST_OBJECTS, explain
+from hcnet.hierarchy.network import Network, Weights
+from hcnet.images import BoolArray, Images
+from hcnet.pool_messages import class_log_prior
+
+
+class Joint(Protocol):
+    """Of some images with a network."""
+
+    def of(self, weights: Weights) -> float:
+        """Joint log-probability with these weights."""
+
+
+def start_joint(engine: str, network: Network, images: Images, allowed: BoolArray) -> Joint:
+    """Where an engine has its messages; `allowed` (images, templates) leaves out templates."""
+    kind = DeviceJoint if on_gpu(engine) else HostJoint
+    return kind(network, images, allowed)
+
+
+def joint_memory(engine: str, network: Network, n_images: int) -> int:
+    """Bytes that it takes beside the messages; on the processor it works in small batches."""
+    if not on_gpu(engine):
+        return 0
+    weights = sum(int(np.prod(level.weight_shape)) for level in network.levels)
+    return n_images * explaining_memory(network) + 5 * weights
+
+
+class HostJoint:
+    """In the memory of the machine."""
+
+    def __init__(self, network: Network, images: Images, allowed: BoolArray) -> None:
+        self._network, self._images, self._allowed = network, images, allowed
+
+    def of(self, weights: Weights) -> float:
+        """Joint log-probability with these weights."""
+
+        def one(batch: Images, rows: slice) -> NDArray[np.float64]:
+            allowed = self._allowed[rows]
+            return explain(self._network, weights, batch, allowed, candidates=1).log_joint
+
+        found = in_batches(self._images, explaining_memory(self._network), one)
+        return float(np.concatenate(found).sum()) + weight_log_prior(self._network, weights)
+
+
+class DeviceJoint:
+    """On a GPU: the images go there once, and weights whenever they are asked about."""
+
+    def __init__(self, network: Network, images: Images, allowed: BoolArray) -> None:
+        from hcnet.engine.cuda import arrays, explaining  # only where there is one
+
+        self._arrays, self._device = arrays, explaining
+        self._network = network
+        n = images.n_images
+        self._levels = [
+            explaining.DeviceLevel.start(level.pool, level.features, level.log_prior, n)
+            for level in network.levels
+        ]
+        evidence = images.evidence(network.noise)
+        self._evidence, self._left = arrays.hold(evidence), arrays.hold(evidence)
+        up = self._levels[-1].up
+        self._prior = arrays.hold(class_log_prior(network.classes, up.shape, allowed))
+        self._best, self._new = (arrays.hold(np.zeros(up.shape, np.uint8)) for _ in range(2))
+        self._entries = arrays.hold(np.zeros(n, np.int64))
+
+    def of(self, weights: Weights) -> float:
+        """Joint log-probability with these weights."""
+        for level, W in zip(self._levels, weights, strict=True):
+            level.weigh(W)
+        several = self._network.classes.p_on is not None
+        found = self._several() if several else self._one()
+        return float(found.sum()) + weight_log_prior(self._network, weights)
+
+    def _one(self) -> NDArray[np.float64]:
+        self._arrays.clear(self._new)
+        self._forward(self._evidence)
+        self._add_best()
+        return self._decided()
+
+    def _several(self) -> NDArray[np.float64]:
+        """One object after the other, as `explaining` does."""
+        self._arrays.clear(self._best)
+        self._arrays.clear(self._new)
+        self._forward(self._evidence)
+        best = self._decided()
+        explained = self._arrays.copied(self._levels[0].taken)
+        for _ in range(MOST_OBJECTS):
+            self._device.explained_away(self._evidence, explained, self._left)
+            self._forward(self._left)
+            self._arrays.copy(self._best, self._new)
+            self._add_best()
+            self._forward(self._evidence)  # decisions hear all of the evidence
+            found = self._decided()
+            better = found > best
+            if not better.any():
+                break
+            best = np.where(better, found, best)
+            self._device.take_over(better, self._new, self._best)
+            self._device.take_over(better, self._levels[0].taken, explained)
+        return best
+
+    def _forward(self, evidence: object) -> None:
+        below = evidence
+        for level in self._levels:
+            below = level.forward(below)
+
+    def _add_best(self) -> None:
+        """One more template per image: the best of the last forward pass."""
+        self._device.best_entries(self._levels[-1].up, self._prior, self._entries)
+        self._device.switch_on(self._new, self._entries)
+
+    def _decided(self) -> NDArray[np.float64]:
+        """Log-probabilities of all images, with everything below the new templates decided."""
+        S = self._new
+        total = top_log_prior(self._network, self._arrays.fetch(S) > 0)
+        for k in reversed(range(len(self._levels))):
+            below = self._levels[k - 1].up if k else self._evidence
+            S = self._levels[k].decide(S, below)
+            total = total + self._levels[k].log_priors()
+        counts = self._device.tally(self._evidence, S)
+        return np.asarray(total + counts @ pixel_log_probabilities(self._network.noise).ravel())

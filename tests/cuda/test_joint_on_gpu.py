@@ -1,0 +1,100 @@
+"""The joint log-probability of a network is the same wherever it is worked out."""
+
+import numpy as np
+import pytest
+
+from hcnet.engine.choices import OFF, UNDECIDED, settle_plane
+from hcnet.engine.cuda.arrays import fetch, hold
+from hcnet.engine.cuda.explaining import DeviceLevel
+from hcnet.hierarchy.convolution import bconv, correlate
+from hcnet.hierarchy.joint import DeviceJoint, HostJoint, joint_memory
+from hcnet.hierarchy.specification import CheckedLayer, build_network
+from hcnet.images import Images, Noise
+from hcnet.layers import ClassLayer
+
+
+def layer(n_features, size, pool=(1, 1), pool_border="full"):
+    return CheckedLayer(n_features, size, pool, pool_border, 0.1, p_W=0.3, damping=0.5)
+
+
+NETWORKS = {
+    # layers, image size, channels
+    "one level": ([layer(3, (4, 4), (2, 2), "valid")], (5, 5), 2),
+    "two levels": ([layer(3, (2, 3), (2, 2)), layer(4, (4, 4), (2, 2), "same")], (6, 7), 1),
+    "three levels, several positions": (
+        [layer(2, (2, 2)), layer(3, (2, 2), (3, 1), "same"), layer(3, (2, 2), (2, 2))],
+        (6, 6),
+        1,
+    ),
+}
+
+
+def build(name, p_on=None, n_images=4, seed=0, scale=1):
+    layers, size, channels = NETWORKS[name]
+    rng = np.random.default_rng(seed)
+    classes = ClassLayer(tuple(k % 2 for k in range(layers[-1].n_features)), p_on)
+    size = tuple(scale * z for z in size)
+    network = build_network(layers, classes, Noise(0.01, 0.03), channels, size, rng)
+    shape = (n_images, channels, *size)
+    images = Images(rng.random(shape) < 0.4, rng.random(shape) < 0.9)
+    weights = [rng.random(level.weight_shape) < 0.4 for level in network.levels]
+    allowed = rng.random((n_images, classes.n_templates)) < 0.7
+    allowed[:, 0] = True
+    return network, images, allowed, weights
+
+
+@pytest.mark.parametrize("p_on", [None, 0.2])
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("seed", range(2))
+def test_configurations_are_as_probable(name, p_on, seed):
+    network, images, allowed, weights = build(name, p_on, seed=seed)
+    on_host, on_device = HostJoint(network, images, allowed), DeviceJoint(network, images, allowed)
+    for more in (weights, [~W for W in weights], [W & False for W in weights]):
+        assert on_device.of(more) == pytest.approx(on_host.of(more), rel=1e-9)
+
+
+def test_one_level_up_and_down():
+    """Messages up, what is placed, and where it moves to."""
+    network, images, _, weights = build("two levels", seed=3)
+    level, W, rng = network.levels[0], weights[0], np.random.default_rng(4)
+    n = images.n_images
+    device = DeviceLevel.start(level.pool, level.features, level.log_prior, n)
+    device.weigh(W)
+    evidence = images.evidence(network.noise)
+    up = fetch(device.forward(hold(evidence)))
+    np.testing.assert_array_equal(up, correlate(fetch(device.to_R), W))
+    S = rng.random(up.shape) < 0.1
+    taken = fetch(device.decide(hold(S.view(np.uint8)), hold(evidence)))
+    R = bconv(S, W)
+    np.testing.assert_array_equal(fetch(device.R), R)
+    choice = np.where(R, UNDECIDED, OFF)
+    wanted, scratch = np.zeros_like(taken), np.empty((2, R[0, 0].size), int)
+    window = (*level.pool.window, *level.pool.offset)
+    for k in range(n):
+        settle_plane(choice[k, 0], evidence[k, 0], level.log_prior, window, wanted[k, 0], *scratch)
+    np.testing.assert_array_equal(fetch(device.choice), choice)
+    np.testing.assert_array_equal(taken, wanted)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("p_on", [None, 1e-4])
+def test_larger_networks(p_on):
+    network, images, allowed, weights = build("two levels", p_on, n_images=50, scale=5)
+    wanted = HostJoint(network, images, allowed).of(weights)
+    assert DeviceJoint(network, images, allowed).of(weights) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.gpu
+def test_memory_is_known_before_it_is_taken():
+    from numba import cuda
+
+    network, images, allowed, weights = build("two levels", n_images=500, scale=10)
+    DeviceJoint(network, images, allowed).of(weights)  # what is compiled takes memory, too
+    context = cuda.current_context()
+    context.deallocations.clear()
+    before = context.get_memory_info().free
+    joint = DeviceJoint(network, images, allowed)
+    joint.of(weights)
+    taken = before - context.get_memory_info().free
+    known = joint_memory("cuda", network, images.n_images)
+    assert 0.3 * known < taken < known

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from hcnet.engine.cuda.compilation import THREADS, blocks_for, resident_blocks
 from hcnet.engine.cuda.orders import Blocks, Lanes
 from hcnet.engine.cuda.pools import CUDAPools
 from hcnet.engine.schedules import Batch
-from hcnet.images import FloatArray
 from hcnet.messages import MOST_AT_ONCE, Messages
 
 # What becomes of changes of the field and of the kernel.
@@ -26,11 +24,8 @@ Changes = tuple[trees.Change, trees.Change]
 Beliefs = tuple[DeviceArray, DeviceArray, DeviceArray, DeviceArray]
 
 
-def on_device(messages: Messages, storage: Any = np.float32) -> Messages:
-    """The same messages on the GPU; those of trees that keep none begin with 0.
-
-    `storage` is the type of number that the messages along edges have in memory.
-    """
+def on_device(messages: Messages) -> Messages:
+    """The same messages on the GPU; those of trees that keep none begin with 0."""
     m = messages
     edges = m.n_trees * m.layout.leaves
     kept = m.keeps_messages and m.n_trees > 0
@@ -43,13 +38,9 @@ def on_device(messages: Messages, storage: Any = np.float32) -> Messages:
         kernel_prior=kernel_prior,
         field=flat(hold(m.field)),
         kernel=flat(hold(m.kernel)),
-        to_field=_edges(m.to_field, storage) if kept else arrays.zeros((edges,), storage),
-        to_kernel=_edges(m.to_kernel, storage) if kept else arrays.zeros((edges,), storage),
+        to_field=flat(hold(m.to_field)) if kept else arrays.zeros((edges,)),
+        to_kernel=flat(hold(m.to_kernel)) if kept else arrays.zeros((edges,)),
     )
-
-
-def _edges(messages: FloatArray, storage: Any) -> DeviceArray:
-    return flat(hold(messages.astype(storage, copy=False)))
 
 
 class CUDAEngine(CUDAPools):
@@ -59,8 +50,8 @@ class CUDAEngine(CUDAPools):
     order; or, unless it is to be `deterministic`, they add to the same weights at the same time.
     """
 
-    def __init__(self, deterministic: bool = True, storage: Any = np.float32) -> None:
-        self.deterministic, self.storage = deterministic, storage
+    def __init__(self, deterministic: bool = True) -> None:
+        self.deterministic = deterministic
         self._room: DeviceArray = None
         self._offsets: dict[tuple[int, int, int], DeviceArray] = {}
 

@@ -46,7 +46,7 @@ class CUDAPassing:
         self._shape = (n_starts * len(evidence), *evidence.shape[1:])
         self._n_images, self._n_starts = len(evidence), n_starts
         self._host = host  # what does not change: layout, images and trees
-        self._messages = on_device(host, engine.storage)
+        self._messages = on_device(host)
         self._elements = hold(np.ravel_multi_index(tuple(elements.T), self._shape))
         self._placed = hold(where_placements_are(host))
         self._largest_weight = float(np.abs(weight_prior).max(initial=0.0))

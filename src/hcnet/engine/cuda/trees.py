@@ -115,12 +115,6 @@ def kernel_at(trees: Any, k: Any, n: Any) -> Any:
     return np.uint64(trees[k, 1]) * n
 
 
-@inlined
-def _kept(message: Any, messages: Any) -> Any:
-    """A message as it is in memory, where numbers may be shorter; beliefs hold the same."""
-    return np.float32(messages.dtype.type(message))
-
-
 # `shape`: height, width and features of the field, height and run length of the kernel.
 
 
@@ -237,7 +231,6 @@ def lane_kernel(
                     up = _or_message(b, _and_down(s, w), total, cap, first, second)
                     new_field = keep * old_field[i] + damping * _and_up(w, up)
                     new_kernel = keep * old_kernel[i] + damping * _and_up(s, up)
-                    new_field, new_kernel = _kept(new_field, to_field), _kept(new_kernel, to_kernel)
                     to_field[k * n + j], to_kernel[k * n + j] = new_field, new_kernel
                     d_field, d_kernel = new_field - old_field[i], new_kernel - old_kernel[i]
                     commit_field(
@@ -280,8 +273,8 @@ def _visit(field_change: Change, kernel_change: Change) -> Any:
         first, second = np.float32(-HUGE), np.float32(-HUGE)
         for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
             j = np.uint64(leaf)
-            s = field[at + j // width * row + j % width] - np.float32(to_field[k * n + j])
-            x = _and_down(s, weights[row_at + j] - np.float32(to_kernel[k * n + j]))
+            s = field[at + j // width * row + j % width] - to_field[k * n + j]
+            x = _and_down(s, weights[row_at + j] - to_kernel[k * n + j])
             total += _or_share(x, cap)
             second = _larger(second, _smaller(first, x))
             first = _larger(first, x)
@@ -290,12 +283,11 @@ def _visit(field_change: Change, kernel_change: Change) -> Any:
             j = np.uint64(leaf)
             place = at + j // width * row + j % width
             seen_field, seen_kernel = field[place], weights[row_at + j]
-            old_field = np.float32(to_field[k * n + j])
-            old_kernel = np.float32(to_kernel[k * n + j])
+            old_field, old_kernel = to_field[k * n + j], to_kernel[k * n + j]
             s, w = seen_field - old_field, seen_kernel - old_kernel
             up = _or_message(b, _and_down(s, w), total, cap, first, second)
-            new_field = _kept(keep * old_field + damping * _and_up(w, up), to_field)
-            new_kernel = _kept(keep * old_kernel + damping * _and_up(s, up), to_kernel)
+            new_field = keep * old_field + damping * _and_up(w, up)
+            new_kernel = keep * old_kernel + damping * _and_up(s, up)
             to_field[k * n + j], to_kernel[k * n + j] = new_field, new_kernel
             commit_field(field, place, seen_field, new_field - old_field, held_field, held_at + j)
             commit_kernel(
@@ -444,8 +436,8 @@ def add_messages(
         row_at = np.uint64(weights_from[lane]) + kernel_at(trees, k, n)
         for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
             j = np.uint64(leaf)
-            field[at + j // width * row + j % width] += np.float32(to_field[k * n + j])
-            weights[row_at + j] += np.float32(to_kernel[k * n + j])
+            field[at + j // width * row + j % width] += to_field[k * n + j]
+            weights[row_at + j] += to_kernel[k * n + j]
         cuda.syncthreads()
 
 
@@ -464,8 +456,8 @@ def trees_to_R(
         first, second = np.float32(-HUGE), np.float32(-HUGE)
         for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
             j = np.uint64(leaf)
-            s = field[at + j // width * row + j % width] - np.float32(to_field[k * n + j])
-            w = weights[row_at + j] - np.float32(to_kernel[k * n + j])
+            s = field[at + j // width * row + j % width] - to_field[k * n + j]
+            w = weights[row_at + j] - to_kernel[k * n + j]
             x = _and_down(s, w)
             total += _larger(x, np.float32(0))
             first = _larger(first, x)

@@ -7,7 +7,7 @@ from scenes import BLOCK, RING, TRUE_PARTS, learner, scene
 from scipy import sparse
 
 from hcnet import FeatureLearner
-from hcnet.datasets import deconvolution, letters, two_bars
+from hcnet.datasets import deconvolution, letters, symbols, two_bars
 from hcnet.engine.driver import Status
 from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.metrics import matched_iou
@@ -60,6 +60,22 @@ def test_parts_are_sorted_by_use(fitted):
     used = np.bincount(fitted[0].placements_[:, 1])
     assert len(used) == len(fitted[0].features_)
     assert (np.diff(used) <= 0).all()
+
+
+def test_the_same_parts_are_the_same_array_whatever_the_seed():
+    """In the middle of their windows, and those that are used equally often in an order of theirs."""
+    data = symbols(random_state=0)
+    one, other = (
+        FeatureLearner(feature_size=(21, 20), n_init=1, random_state=seed).fit(data.images)
+        for seed in (0, 1)
+    )
+    assert matched_iou(one.features_, data.features).min() == 1
+    np.testing.assert_array_equal(one.features_, other.features_)
+    assert {tuple(row) for row in one.placements_} == {tuple(row) for row in other.placements_}
+    for part in one.features_[:, 0]:
+        for axis, size in enumerate(part.shape):
+            inked = np.flatnonzero(part.any(axis=1 - axis))
+            assert inked[0] - (size - 1 - inked[-1]) in (0, -1)
 
 
 def test_the_paper_alone_learns_the_parts():

@@ -125,7 +125,7 @@ class FeatureLearner(
     Attributes
     ----------
     features_ : ndarray of bool, shape (n_features, channels, height, width)
-        The learned parts, the most used first.
+        The learned parts, the most used first; refined ones lie in the middle of their windows.
     placements_ : ndarray of int, shape (n_placements, 4)
         Where they are in the training images: image, feature, row and column of the top left
         corner of the window (negative where it reaches over the border).
@@ -380,7 +380,7 @@ class FeatureLearner(
     def _store(self, learned: Learned, layer: FeatureLayer, images: Images) -> Self:
         self._forget()
         found = learned.explanation
-        order = np.argsort(-found.usage, kind="stable")
+        order = found.by_use
         rank = np.argsort(order)
         W = np.zeros((0, layer.n_channels, *layer.feature_size), bool)
         if len(order):

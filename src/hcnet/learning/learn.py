@@ -191,7 +191,8 @@ class _Learner:
             search = Search(self.improver, found, self.rng, self.max_features)
             refined = self._refine(search)
             # What the search holds is never worse than the driver's best, and tidier if as good.
-            found, status, moves = search.now, refined.status, search.statistics
+            found = self.improver.centred(search.now)
+            status, moves = refined.status, search.statistics
             history += [
                 replace(
                     r, iteration=r.iteration + outcome.n_iter, seconds=r.seconds + outcome.seconds

@@ -205,7 +205,7 @@ class PartsStream:
     def _refined(self, found: Explanation) -> PartsModel:
         W = np.zeros((0, self.shape.n_channels, *self.shape.feature_size), bool)
         if found.features:
-            W = found.weights()[np.argsort(-found.usage, kind="stable")]
+            W = found.weights()[found.by_use]
         priors = estimate(found.counts, self.open_priors)
         return PartsModel(W, priors, self.shape.border, self.recent[-1].size)
 

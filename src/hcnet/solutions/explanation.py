@@ -56,6 +56,12 @@ class Explanation:
         """Placements per feature."""
         return np.bincount(self.placements[:, 1], minlength=len(self.features))
 
+    @property
+    def by_use(self) -> list[int]:
+        """The features, the most used first; which of two comes first depends on them alone."""
+        named = [(-n, f.weights.tobytes()) for n, f in zip(self.usage, self.features, strict=True)]
+        return sorted(range(len(named)), key=named.__getitem__)
+
     def weights(self) -> BoolArray:
         """W: (features, channels, height, width)."""
         return np.stack([feature.weights for feature in self.features])

@@ -1,4 +1,7 @@
-"""Float32 is enough: beliefs do not drift, decisions are those of float64, extremes are exact."""
+"""Float32 is enough: beliefs do not drift, decisions are those of float64, extremes are exact.
+
+Here the reference engine is float64, on small data; `test_precision` has the benchmarks' data.
+"""
 
 from dataclasses import replace
 
@@ -7,7 +10,7 @@ import pytest
 from scipy.special import logit
 
 from hcnet import FeatureLearner
-from hcnet.datasets import deconvolution, two_bars
+from hcnet.datasets import deconvolution
 from hcnet.engine.base import rebuild
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
@@ -104,10 +107,6 @@ def test_float32_decides_as_float64_in_all_schedules(seed, schedule):
     patterns = deconvolution(random_state=seed)
     small, large, _ = both(patterns, 20, 30, seed, schedule, damping)
     np.testing.assert_array_equal(small, large)
-    # Noisy bars have several fixed points side by side: in the first sweeps, while all is open, a
-    # rounding chooses between them as a seed does, and a few weights stay different for ever.
-    small, large, _ = both(two_bars(random_state=seed), 1, 16, seed, schedule, damping)
-    assert (small != large).mean() < 0.01
 
 
 @pytest.mark.long

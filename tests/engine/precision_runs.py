@@ -1,0 +1,92 @@
+"""What is compared between float32 and float64: plain functions of whichever `hcnet` is imported.
+
+The library of `double_precision` works in a process of its own, which has `answer` for a main program.
+"""
+
+import pickle
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logit
+
+from hcnet import FeatureLearner
+from hcnet.benchmark.paper_images import PAPER_IMAGES
+from hcnet.benchmark.shape_models import network
+from hcnet.datasets import deconvolution, shapes, two_bars
+from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.schedules import Schedule
+from hcnet.images import Images, Noise
+from hcnet.layers import FeatureLayer
+from hcnet.messages import start_messages, trees_of
+
+# From a random start every rounding is another throw of the dice about which feature becomes which
+# part, as every seed is.  A hint which is which leaves the rest to the data, and to the numbers.
+HINT = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What a user gets from a fit."""
+
+    features: np.ndarray
+    reconstruction: np.ndarray
+    ratio: float
+
+
+def learn(name, seed, **options):
+    """One of the benchmarks' fits, as `benchmarks/table1.py` and `benchmarks/deconvolution.py`."""
+    if name == "deconvolution":
+        data, size, n = deconvolution(random_state=seed), (6, 6), 5
+    else:
+        image = PAPER_IMAGES[name]
+        data, n = image.make(random_state=seed), None
+        size = image.feature_size(data)
+    model = FeatureLearner(n, size, random_state=seed, **options).fit(data.images)
+    clean = model.inverse_transform(model.transform(data.images))
+    return Learned(model.features_, clean, model.compression_ratio_)
+
+
+def learn_shapes(size, supervised, seed):
+    """Weights of both layers, and what the images are taken for."""
+    data = shapes(feature_size=size, random_state=seed)
+    labels = data.labels if supervised else None
+    model = network(size, supervised, random_state=seed).fit(data.images, labels)
+    return [np.asarray(W) for W in model.weights_], model.predict(data.images)
+
+
+def hinted(data, n_images, seed):
+    """The arguments of `start_messages` for images whose parts are hinted at; the same to the bit."""
+    pixels, truth = data.images[:n_images], np.swapaxes(data.features, 0, 1)
+    images = Images(pixels, np.ones(pixels.shape, bool))
+    size, n = data.feature_size, len(data.features)
+    layer = FeatureLayer(n, pixels.shape[1], size, images.size, "full")
+    rng = np.random.default_rng(seed)
+    prior = logit(rng.uniform(0.27, 0.3, truth.shape)) + HINT * (2 * truth - 1)
+    trees = trees_of(images.observed, rng)
+    evidence = images.evidence(Noise(1e-4, 1e-4)).astype("f4")
+    return layer, trees, evidence, np.array(logit(1e-4), "f4"), prior.astype("f4")
+
+
+def bars_beliefs(seed, damping, sweeps, nudge=0.0, schedule="sequential"):
+    """Beliefs of the weights of the noisy bars after every sweep, the priors nudged by so much."""
+    messages = start_messages(*hinted(two_bars(random_state=seed), 1, seed))
+    change = np.random.default_rng(99).normal(0, nudge, messages.kernel.shape)
+    messages.kernel += change.astype(messages.kernel.dtype)
+    rng, engine, found = np.random.default_rng(1), CPUEngine(), []
+    for _ in range(sweeps):
+        for batch in Schedule(schedule).batches(messages.images, rng):
+            engine.update(messages, batch, damping)
+        found.append(messages.weight_beliefs().copy())
+    return np.array(found)
+
+
+def answer():
+    """Answer calls from standard input until there are no more."""
+    while True:
+        try:
+            called, arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pickle.dump(globals()[called](*arguments), sys.stdout.buffer)
+        sys.stdout.buffer.flush()

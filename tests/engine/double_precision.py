@@ -1,7 +1,7 @@
 """hcnet in double precision: its own source, in which every float32 is a float64.
 
-So whatever a user can do, and the engine that does it, can be compared with float64 at full speed, and
-the library itself needs no second type of numbers.
+So whatever a user can do can be compared with float64, by the same engine and as fast, and the
+library needs no second type of numbers.
 """
 
 import hashlib

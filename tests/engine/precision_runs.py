@@ -1,6 +1,6 @@
 """What is compared between float32 and float64: plain functions of whichever `hcnet` is imported.
 
-The library of `double_precision` works in a process of its own, which has `answer` for a main program.
+The library of `double_precision` works in a process of its own, whose main program is `answer`.
 """
 
 import pickle
@@ -12,7 +12,7 @@ from scipy.special import logit
 
 from hcnet import FeatureLearner
 from hcnet.benchmark.paper_images import PAPER_IMAGES
-from hcnet.benchmark.shape_models import network
+from hcnet.benchmark.shape_models import compare, network, wrong
 from hcnet.datasets import deconvolution, shapes, two_bars
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.schedules import Schedule
@@ -34,7 +34,7 @@ class Learned:
     ratio: float
 
 
-def learn(name, seed, **options):
+def learn(name, seed):
     """One of the benchmarks' fits, as `benchmarks/table1.py` and `benchmarks/deconvolution.py`."""
     if name == "deconvolution":
         data, size, n = deconvolution(random_state=seed), (6, 6), 5
@@ -42,21 +42,29 @@ def learn(name, seed, **options):
         image = PAPER_IMAGES[name]
         data, n = image.make(random_state=seed), None
         size = image.feature_size(data)
-    model = FeatureLearner(n, size, random_state=seed, **options).fit(data.images)
+    model = FeatureLearner(n, size, random_state=seed).fit(data.images)
     clean = model.inverse_transform(model.transform(data.images))
     return Learned(model.features_, clean, model.compression_ratio_)
 
 
+@dataclass(frozen=True)
+class LearnedNetwork:
+    """What a network of two layers comes to."""
+
+    templates_exact: bool
+    wrong: float
+
+
 def learn_shapes(size, supervised, seed):
-    """Weights of both layers, and what the images are taken for."""
+    """One of the fits of `benchmarks/shapes.py`."""
     data = shapes(feature_size=size, random_state=seed)
     labels = data.labels if supervised else None
     model = network(size, supervised, random_state=seed).fit(data.images, labels)
-    return [np.asarray(W) for W in model.weights_], model.predict(data.images)
+    return LearnedNetwork(compare(model, data)[0], wrong(model, data, "explain"))
 
 
 def hinted(data, n_images, seed):
-    """The arguments of `start_messages` for images whose parts are hinted at; the same to the bit."""
+    """The arguments of `start_messages` for images whose parts are hinted at, all float32."""
     pixels, truth = data.images[:n_images], np.swapaxes(data.features, 0, 1)
     images = Images(pixels, np.ones(pixels.shape, bool))
     size, n = data.feature_size, len(data.features)
@@ -68,11 +76,11 @@ def hinted(data, n_images, seed):
     return layer, trees, evidence, np.array(logit(1e-4), "f4"), prior.astype("f4")
 
 
-def bars_beliefs(seed, damping, sweeps, nudge=0.0, schedule="sequential"):
-    """Beliefs of the weights of the noisy bars after every sweep, the priors nudged by so much."""
+def bars_beliefs(seed, damping, sweeps, change=0.0, schedule="sequential"):
+    """Beliefs of the weights of the noisy bars after every sweep; `change` disturbs their priors."""
     messages = start_messages(*hinted(two_bars(random_state=seed), 1, seed))
-    change = np.random.default_rng(99).normal(0, nudge, messages.kernel.shape)
-    messages.kernel += change.astype(messages.kernel.dtype)
+    changes = np.random.default_rng(99).normal(0, change, messages.kernel.shape)
+    messages.kernel += changes.astype(messages.kernel.dtype)
     rng, engine, found = np.random.default_rng(1), CPUEngine(), []
     for _ in range(sweeps):
         for batch in Schedule(schedule).batches(messages.images, rng):

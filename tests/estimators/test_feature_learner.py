@@ -63,7 +63,7 @@ def test_parts_are_sorted_by_use(fitted):
 
 
 def test_the_same_parts_are_the_same_array_whatever_the_seed():
-    """In the middle of their windows, and those that are used equally often in an order of theirs."""
+    """In the middle of their windows, and those used equally often in an order of their own."""
     data = symbols(random_state=0)
     one, other = (
         FeatureLearner(feature_size=(21, 20), n_init=1, random_state=seed).fit(data.images)

@@ -77,7 +77,7 @@ def hinted(data, n_images, seed):
 
 
 def bars_beliefs(seed, damping, sweeps, change=0.0, schedule="sequential"):
-    """Beliefs of the weights of the noisy bars after every sweep; `change` disturbs their priors."""
+    """Beliefs of the weights of the noisy bars after every sweep; `change` disturbs the priors."""
     messages = start_messages(*hinted(two_bars(random_state=seed), 1, seed))
     changes = np.random.default_rng(99).normal(0, change, messages.kernel.shape)
     messages.kernel += changes.astype(messages.kernel.dtype)

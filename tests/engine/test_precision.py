@@ -84,7 +84,7 @@ def test_undamped_sweeps_magnify_any_difference_alike(precisions, seed):
     """What float32 and float64 differ by is not lost digits, but what sweeps make of any change.
 
     In float64, a thousand times smaller a change of the priors changes the beliefs a thousand times
-    less, after two sweeps still: no rounding has a say.  But every sweep magnifies it a thousandfold
+    less, after two sweeps still: no rounding has a say.  But a sweep magnifies it a thousandfold
     and more, and what float32 rounds off as much as any other change of that size.
     """
     exact = precisions.double(bars_beliefs, seed, 1.0, 2)

@@ -14,6 +14,7 @@ from hcnet import FeatureLearner
 from hcnet.benchmark.paper_images import PAPER_IMAGES
 from hcnet.benchmark.shape_models import compare, network, wrong
 from hcnet.datasets import deconvolution, shapes, two_bars
+from hcnet.engine.choice import updates_by
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.schedules import Schedule
 from hcnet.images import Images, Noise
@@ -81,7 +82,17 @@ def bars_beliefs(seed, damping, sweeps, change=0.0, schedule="sequential"):
     messages = start_messages(*hinted(two_bars(random_state=seed), 1, seed))
     changes = np.random.default_rng(99).normal(0, change, messages.kernel.shape)
     messages.kernel += changes.astype(messages.kernel.dtype)
-    rng, engine, found = np.random.default_rng(1), CPUEngine(), []
+    return _after_sweeps(CPUEngine(), messages, schedule, damping, sweeps)
+
+
+def pattern_beliefs(engine, schedule, sweeps):
+    """Beliefs of the weights of a few images by an engine: "dense" or "reference"."""
+    messages = start_messages(*hinted(deconvolution(random_state=0), 3, 0))
+    return _after_sweeps(updates_by(engine), messages, schedule, 0.5, sweeps)
+
+
+def _after_sweeps(engine, messages, schedule, damping, sweeps):
+    rng, found = np.random.default_rng(1), []
     for _ in range(sweeps):
         for batch in Schedule(schedule).batches(messages.images, rng):
             engine.update(messages, batch, damping)

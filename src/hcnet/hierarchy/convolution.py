@@ -1,8 +1,9 @@
-"""Convolution and correlation with binary weights, as products of matrices.
+"""Convolution and correlation with binary weights.
 
-Both loop over the smaller of two grids, the positions of S or the window of W, so that the products
-are few and large.  Where few weights are on, correlation adds up those alone.  S is (images,
-features, hs, ws), W (features, channels, h, w) and R (images, channels, hs + h - 1, ws + w - 1).
+Convolution visits what is on.  Correlation does, too, where few weights are; otherwise it is a few
+large products of matrices: it loops over the smaller of two grids, the positions of S or the window
+of W.  S is (images, features, hs, ws), W (features, channels, h, w) and R (images, channels,
+hs + h - 1, ws + w - 1).
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import Any
 
 import numba as nb
 import numpy as np
-from numpy.typing import NDArray
 
 from hcnet.engine.threads import over_threads
 from hcnet.factors import GRID
@@ -56,18 +56,22 @@ def _add_up(first: Any, last: Any, R: Any, start: Any, a: Any, i: Any, j: Any, o
 
 def bconv(S: BoolArray, W: BoolArray) -> BoolArray:
     """Binary convolution, R: the OR of all placed features."""
-    n = len(S)
-    F, channels, h, w = W.shape
-    hs, ws = S.shape[2:]
+    n, F, hs, ws = S.shape
+    channels, h, w = W.shape[1:]
     R = np.zeros((n, channels, hs + h - 1, ws + w - 1), bool)
-    for i, j in np.ndindex(hs, ws):
-        used = np.flatnonzero(S[:, :, i, j].any(axis=1))
-        if len(used):
-            placed = _dot(S[used, :, i, j], W.reshape(F, -1)).reshape(-1, channels, h, w)
-            R[used, :, i : i + h, j : j + w] |= placed
+    f, a, i, j = np.unravel_index(np.flatnonzero(W), W.shape)  # three times as fast as nonzero
+    where = np.ravel_multi_index((a, i, j), R.shape[1:])
+    _place(n, S, np.searchsorted(f, np.arange(F + 1)), where, R.reshape(n, -1), R.shape[3])
     return R
 
 
-def _dot(a: BoolArray, b: BoolArray) -> NDArray[np.bool_]:
-    """Boolean matrix product; float32 counts exactly up to 2**24 terms, and is what BLAS knows."""
-    return np.asarray(a.astype(np.float32) @ b.astype(np.float32) > 0)
+@over_threads
+@nb.njit(nogil=True, cache=True)
+def _place(first: Any, last: Any, S: Any, start: Any, where: Any, R: Any, columns: Any) -> None:
+    for n in range(first, last):
+        for f in range(S.shape[1]):
+            for r in range(S.shape[2]):
+                for c in range(S.shape[3]):
+                    if S[n, f, r, c]:
+                        for b in range(start[f], start[f + 1]):
+                            R[n, r * columns + c + where[b]] = True

@@ -144,9 +144,9 @@ process grew by.""",
 that NumPy takes to copy as many bytes in the same run, on one thread.""",
     "gpu": """On an NVIDIA H200 (driver 580.159, CUDA 13.0, numba-cuda 0.30.4). Floor: 16 bytes per
 AND at the bandwidth of a copy in the same run, in ps per AND. The CPU has a hundredth of the
-digits. Fits of a GPU are from 100 starts; they ran beside each other, several at a time, on 16
-cores and the one GPU, so that their seconds say little; some that ran alone are in
-[performance](performance.md#on-a-gpu). Letters are missing on the GPU.""",
+digits. Fits of a GPU are from 100 starts. Their seconds say little: some ran beside each other on
+the one GPU, others beside benchmarks on all processors; some that ran alone are in
+[performance](performance.md#on-a-gpu).""",
 }
 
 

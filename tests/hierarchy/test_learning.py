@@ -20,6 +20,7 @@ from hcnet.hierarchy.decoding import weight_log_prior
 from hcnet.hierarchy.explaining import explain
 from hcnet.hierarchy.grouping import regroup
 from hcnet.hierarchy.learn import (
+    PASSES,
     NetworkLearning,
     NetworkOptions,
     check_passing_memory,
@@ -277,6 +278,12 @@ def test_without_a_vote_the_best_pass_is_kept(n_init):
         assert learned.status is Status.ITERATION_LIMIT
         in_first_half += int(np.argmax(values)) < 19  # before what the second half starts from
     assert in_first_half > 0
+
+
+def test_a_run_that_nothing_cut_short_says_so():
+    learned = learn(SMALL, small_images(), max_iter=None)
+    assert (learned.status, learned.n_iter) == (Status.PASSES_DONE, PASSES)
+    assert learned.status.converged
 
 
 def test_a_vote_decides_every_weight_by_the_best_passes():

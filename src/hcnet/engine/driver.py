@@ -22,6 +22,7 @@ class Status(enum.Enum):
     RUNNING = "Running; this is the best state so far."
     CONVERGED = "Converged: a further sweep would change nothing."
     FINISHED = "Finished: no move improves the solution any more."
+    PASSES_DONE = "Finished: all passes are done."
     END_OF_STREAM = "Finished: the stream has ended."
     BROKEN_OFF = "Stopped by an error; what was learned before it is kept."
     STALLED = "Stopped: the joint log-probability has not improved for a while."
@@ -35,6 +36,7 @@ class Status(enum.Enum):
         return self in (
             Status.CONVERGED,
             Status.FINISHED,
+            Status.PASSES_DONE,
             Status.END_OF_STREAM,
             Status.STALLED,
         )

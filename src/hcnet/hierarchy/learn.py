@@ -221,13 +221,16 @@ def learn_network(
     finally:
         progress.close()
     decided = process.vote() if options.vote else outcome.best
+    status = outcome.status
+    if status is Status.ITERATION_LIMIT and options.max_iter is None:
+        status = Status.PASSES_DONE  # it wanders around a solution: more would not be better
     regrouped = process.decide(regroup(network, decided.weights, images, allowed))
     decided = max(decided, regrouped, key=lambda one: one.log_joint)
     return LearnedNetwork(
         network=network,
         weights=decided.weights,
         log_joint=decided.log_joint,
-        status=outcome.status,
+        status=status,
         n_iter=outcome.n_iter,
         seconds=time.perf_counter() - began,
         memory=memory,

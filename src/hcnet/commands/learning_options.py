@@ -16,6 +16,7 @@ from hcnet.commands import arguments
 PARTS, NETWORK = "FeatureLearner", "HCN"
 BOTH = (PARTS, NETWORK)
 SCHEDULES = ("sequential", "per-image", "blocks", "flooding")
+ENGINES = ("active", "beliefs", "dense", "reference")
 # Keys of a layer, as the parameters of `hcnet.Layer`, and how their texts become values.
 LAYER_KEYS: dict[str, Callable[[str], Any]] = {
     "n_features": int,
@@ -73,7 +74,7 @@ OPTIONS = (
     Option("max_memory", arguments.amount, "most memory of the messages, as 2GiB"),
     Option("schedule", str, "order of the message updates", BOTH, SCHEDULES),
     Option("damping", float, "share of a new message that is taken", (PARTS,)),
-    Option("engine", str, "what passes the messages", BOTH, ("active", "dense", "reference")),
+    Option("engine", str, "what passes the messages", BOTH, ENGINES),
     Option("device", str, "where messages are passed", BOTH, ("cpu", "cuda", "auto")),
     Option("deterministic", None, "whether a GPU must give the same bits on every run"),
     Option("batch_size", int, "images of a minibatch"),

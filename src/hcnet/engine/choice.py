@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.active.passing import ActivePassing, active_memory
 from hcnet.engine.base import Engine, FeaturePassing
+from hcnet.engine.beliefs.passing import BeliefPassing, belief_memory
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.devices import CUDA, on_gpu
@@ -18,9 +19,10 @@ from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, trees_of
 
-EngineName = Literal["active", "dense", "reference"]
+EngineName = Literal["active", "beliefs", "dense", "reference"]
 ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
 DEFAULT_ENGINE: EngineName = "active"
+BELIEFS: EngineName = "beliefs"
 
 # Bytes of messages up to which "active" stores them all.
 SMALL = 2**26
@@ -44,13 +46,19 @@ def start_passing(
     weight_prior: FloatArray,
     rng: np.random.Generator,
     alike: bool = False,
+    ink: BoolArray | None = None,
 ) -> FeaturePassing:
     """A feature layer without messages.
 
     `observed` and `evidence` are (images, channels, height, width), `placement_prior` is one number
     or (images, features, height, width), `weight_prior` (channels, features, height, width);
-    priors as log-odds.  With `alike` all images have their trees in the same order.
+    priors as log-odds.  With `alike` all images have their trees in the same order.  `ink` says
+    which elements may ever hear that they are on, if that is known: "beliefs" needs it, and is
+    "active" elsewhere.
     """
+    if name == BELIEFS and ink is not None:
+        start = evidence, placement_prior, weight_prior
+        return BeliefPassing(layer, ink, *start, rng, alike)
     if keeps_active_set(name, layer, len(evidence), int(observed.sum())):
         return ActivePassing(layer, observed, evidence, placement_prior, weight_prior)
     return start_dense(
@@ -82,9 +90,19 @@ def start_dense(
 
 
 def passing_memory(
-    name: str, layer: FeatureLayer, n_images: int, n_trees: int, lanes: int = 1
+    name: str,
+    layer: FeatureLayer,
+    n_images: int,
+    n_trees: int,
+    lanes: int = 1,
+    n_ink: int | None = None,
 ) -> int:
-    """Bytes that `start_passing` and sweeps take at their peak, known before a run starts."""
+    """Bytes that `start_passing` and sweeps take at their peak, known before a run starts.
+
+    `n_ink` is the number of elements with `ink`, if that is known.
+    """
+    if name == BELIEFS and n_ink is not None:
+        return belief_memory(layer, n_images, n_ink, lanes)
     if keeps_active_set(name, layer, n_images, n_trees):
         return active_memory(layer, n_images, lanes, n_threads())
     layout = Layout(layer, n_images)
@@ -96,10 +114,10 @@ def passing_memory(
 
 
 def keeps_active_set(name: str, layer: FeatureLayer, n_images: int, n_trees: int) -> bool:
-    """Whether a layer stores only its active placements.
+    """Whether a layer stores only its active placements, if it is not known where there is ink.
 
     A small layer stores everything: that costs little, and is the paper's algorithm to the letter.
     The number of threads has no say: the same seed would not give the same result.
     """
     dense = Layout(layer, n_images).memory(n_trees)
-    return name == "active" and dense > max(SMALL, active_memory(layer, n_images))
+    return name in ("active", BELIEFS) and dense > max(SMALL, active_memory(layer, n_images))

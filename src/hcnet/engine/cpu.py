@@ -487,9 +487,18 @@ def _trees_to_R(
     for k in range(first, last):
         tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
         at, own_at = _field_at(tree, shape), np.uint64(k) * n
+        kernel_at = np.uint64(tree[1]) * n
+        first = np.float32(-HUGE)
+        for i in range(rows):
+            here, there, own = at + i * row, kernel_at + i * run, own_at + i * run
+            best = _strongest(field, here, kernel, there, to_field, to_kernel, own, run)
+            first = larger(first, best)
+        if first <= 0:  # the strongest alone decides, and of nearly all trees
+            out[k] = first
+            continue
         for i in range(rows):
             _gather(field, at + i * row, to_field, own_at + i * run, s, i * run, run)
-        _gather(kernel, np.uint64(tree[1]) * n, to_kernel, own_at, w, np.uint64(0), n)
+        _gather(kernel, kernel_at, to_kernel, own_at, w, np.uint64(0), n)
         down = _tree_down(s, w, s, np.int64(n))
         out[k] = min(max(down, np.float32(-HUGE)), np.float32(HUGE))
 

@@ -76,15 +76,23 @@ class DensePassing:
         m = self._messages
         if self._sweeps and self._sweeps % REBUILD_EVERY == 0 and not self._fresh:
             rebuild(self._engine, m)
+            self._add_unstored()
         field, kernel = m.field.copy(), m.kernel.copy()
-        for batch in schedule.batches(m.images, rng):
-            self._engine.update(m, batch, damping)
+        self._update_all(schedule, rng, damping)
         self._sweeps += 1
         self._fresh = False
         return max(
             float(np.abs(m.field - field).max(initial=0.0)),
             float(np.abs(m.kernel - kernel).max(initial=0.0)),
         )
+
+    def _update_all(self, schedule: Schedule, rng: np.random.Generator, damping: float) -> None:
+        """Every tree once."""
+        for batch in schedule.batches(self._messages.images, rng):
+            self._engine.update(self._messages, batch, damping)
+
+    def _add_unstored(self) -> None:
+        """Add what was said without a message to beliefs that were added up anew: here nothing."""
 
     def up(self) -> FloatArray:
         """Sums of the messages to S: (images, features, height, width).
@@ -100,6 +108,7 @@ class DensePassing:
             m.kernel -= m.kernel_prior
         else:
             self._engine.collect(m)
+            self._add_unstored()
             self._fresh = True
         sums = np.array(m.placement_beliefs(), order="C")
         self._sums = m.field.copy(), m.kernel.copy()

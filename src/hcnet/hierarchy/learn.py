@@ -22,7 +22,7 @@ from hcnet.engine.schedules import Schedule
 from hcnet.hierarchy.grouping import regroup
 from hcnet.hierarchy.joint import joint_memory, start_joint
 from hcnet.hierarchy.network import Network
-from hcnet.hierarchy.passing import NetworkPassing, passing_memory
+from hcnet.hierarchy.passing import NetworkPassing, count_ink, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.learning.passing import weight_prior
 from hcnet.memory import check_memory
@@ -209,7 +209,8 @@ def learn_network(
     """
     progress = progress or Silence()
     began = time.perf_counter()
-    memory = check_passing_memory(network, images.n_images, options)
+    n_ink = count_ink(options.engine, network, images)
+    memory = check_passing_memory(network, images.n_images, options, n_ink)
     problem = dead_start(network)
     if problem:
         warnings.warn(problem, UserWarning, stacklevel=3)
@@ -308,10 +309,12 @@ def _one_after_the_other(first: Outcome[Decided], second: Outcome[Decided]) -> O
     )
 
 
-def check_passing_memory(network: Network, n_images: int, options: NetworkOptions) -> int:
+def check_passing_memory(
+    network: Network, n_images: int, options: NetworkOptions, n_ink: int | None = None
+) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     lanes = options.schedule.lanes(n_images)
-    needed = passing_memory(options.engine, network, n_images, lanes)
+    needed = passing_memory(options.engine, network, n_images, lanes, n_ink)
     needed += joint_memory(options.engine, network, n_images)
     if options.n_init > 1:  # the best start so far, and the one that is running
         needed *= 2

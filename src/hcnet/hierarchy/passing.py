@@ -12,12 +12,13 @@ from hcnet.archive.fields import number
 from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
 from hcnet.engine.base import FeaturePassing, restore_arrays
-from hcnet.engine.choice import keeps_active_set, start_passing, updates_by
+from hcnet.engine.choice import BELIEFS, keeps_active_set, start_passing, updates_by
 from hcnet.engine.choice import passing_memory as layer_memory
+from hcnet.engine.cpu_pools import max_pool
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.network import Network
-from hcnet.images import BoolArray, FloatArray
+from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.pool_messages import class_log_prior, pool_memory, start_pools
 
 
@@ -50,14 +51,14 @@ class NetworkPassing:
         ]
         self._trees: list[FeaturePassing] = []
         self._up = []  # messages up to every S
-        for level, prior in zip(network.levels, weight_priors, strict=True):
+        for k, (level, prior) in enumerate(zip(network.levels, weight_priors, strict=True)):
             layer = level.features
             shape = (n, layer.n_channels, *layer.image_size)
             everything, nothing = np.ones(shape, bool), np.zeros(shape, np.float32)
             weights = np.swapaxes(prior, 0, 1)
-            self._trees.append(
-                start_passing(engine, layer, everything, nothing, -HUGE, weights, rng, alike)
-            )
+            start = layer, everything, nothing, -HUGE, weights, rng, alike
+            near = ink(network, evidence) if engine == BELIEFS and k == 0 else None
+            self._trees.append(start_passing(engine, *start, near))
             up = np.zeros((n, layer.n_features, *layer.placement_size), np.float32)
             self._up.append(hold(up))
         self._class_prior = hold(class_log_prior(network.classes, up.shape, allowed))
@@ -170,14 +171,32 @@ class NetworkPassing:
         return np.asarray(self.image_down + self._engine.fetch(self._evidence))
 
 
-def passing_memory(engine: str, network: Network, n_images: int, lanes: int = 1) -> int:
-    """Bytes that message passing takes, known before it starts."""
+def ink(network: Network, evidence: FloatArray) -> BoolArray:
+    """Which elements of the lowest R can ever hear that they are on: those with ink in their pool.
+
+    The first pass tells.  Later ones bring no more: expecting a pixel elsewhere explains ink away,
+    it makes none.
+    """
+    first = network.levels[0]
+    return np.asarray(max_pool(first.pool, first.log_prior, evidence) > 0)
+
+
+def count_ink(engine: str, network: Network, images: Images) -> int | None:
+    """How many elements have `ink`, for those engines that want to know."""
+    return int(ink(network, images.evidence(network.noise)).sum()) if engine == BELIEFS else None
+
+
+def passing_memory(
+    engine: str, network: Network, n_images: int, lanes: int = 1, n_ink: int | None = None
+) -> int:
+    """Bytes that message passing takes, known before it starts; `n_ink` is that of `count_ink`."""
     total = 0
-    for level in network.levels:
+    for k, level in enumerate(network.levels):
         layer = level.features
         trees = n_images * layer.n_channels * int(np.prod(layer.image_size))
-        total += layer_memory(engine, layer, n_images, trees, lanes) + 8 * trees
-        if keeps_active_set(engine, layer, n_images, trees):
+        near = n_ink if k == 0 else None
+        total += layer_memory(engine, layer, n_images, trees, lanes, near) + 8 * trees
+        if near is None and keeps_active_set(engine, layer, n_images, trees):
             # Its messages up and down are of all placements.
             total += 28 * n_images * layer.n_positions * layer.n_features
         total += pool_memory(level.pool, n_images)

@@ -68,7 +68,7 @@ class MessagePassing:
         prior = weight_prior(priors.p_W, shape, rng)
         evidence = images.evidence(priors.noise)
         start = (layer, images.observed, evidence, float(logit(priors.p_S)), prior)
-        self._passing = start_passing(options.engine, *start, rng)
+        self._passing = start_passing(options.engine, *start, rng, ink=evidence > 0)
         self._layer, self._images, self._weight_prior = layer, images, prior
         self._learned: FloatArray | None = None  # by exploring
         self._sweeps = 0
@@ -161,8 +161,9 @@ def memory_needed(layer: FeatureLayer, images: Images, options: PassingOptions) 
     n = images.n_images
     lanes = options.schedule.lanes(n)
     size = options.engine, layer, n, images.n_observed
-    needed = passing_memory(*size, lanes)
-    return needed + (exploration_memory(layer) if keeps_active_set(*size) else 0)
+    needed = passing_memory(*size, lanes, int((images.pixels & images.observed).sum()))
+    explores = options.engine == DEFAULT_ENGINE and keeps_active_set(*size)
+    return needed + (exploration_memory(layer) if explores else 0)
 
 
 def weight_prior(p_W: float, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:

@@ -17,7 +17,7 @@ from hcnet.hierarchy.joint import joint_memory, start_joint
 from hcnet.hierarchy.learn import VOTERS, NetworkOptions, dead_start, majority, on_weights
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network
-from hcnet.hierarchy.passing import NetworkPassing, passing_memory
+from hcnet.hierarchy.passing import NetworkPassing, count_ink, passing_memory
 from hcnet.images import BoolArray
 from hcnet.learning.passing import weight_prior
 from hcnet.online.forgetting import Beliefs
@@ -71,7 +71,8 @@ class NetworkStream:
         n = batch.images.n_images
         lanes = self.options.schedule.lanes(n)
         engine, network = self.options.engine, self.network
-        needed = passing_memory(engine, network, n, lanes)
+        n_ink = count_ink(engine, network, batch.images)
+        needed = passing_memory(engine, network, n, lanes, n_ink)
         return needed + joint_memory(engine, network, n)
 
     def learn(self, batch: LabelledImages) -> Measurement:

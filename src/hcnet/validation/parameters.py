@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.choice import DEFAULT_ENGINE, ENGINE_NAMES
+from hcnet.engine.choice import BELIEFS, DEFAULT_ENGINE, ENGINE_NAMES
 from hcnet.engine.devices import DEVICE_NAMES, engine_on, on_gpu
 from hcnet.engine.schedules import GPU_SCHEDULE, SCHEDULE_NAMES, Schedule
 from hcnet.learning.options import ALGORITHMS
@@ -202,10 +202,13 @@ def check_engine(estimator: Any, ready: bool, engine: str = DEFAULT_ENGINE) -> t
     engine = check_choice("engine", getattr(estimator, "engine", engine), ENGINE_NAMES)
     device = check_choice("device", estimator.device, DEVICE_NAMES)
     deterministic = check_flag("deterministic", estimator.deterministic)
-    if device == "cuda" and engine == "reference":
-        raise ValueError(
-            "engine='reference' works on the processor alone; pass device='cpu', or another engine."
-        )
+    if engine in (BELIEFS, "reference"):
+        if device == "cuda":
+            raise ValueError(
+                f"engine={engine!r} works on the processor alone; pass device='cpu', or another "
+                f"engine."
+            )
+        device = "cpu"
     schedule = estimator.schedule
     if schedule is not None:
         check_choice("schedule", schedule, SCHEDULE_NAMES)

@@ -1,0 +1,1 @@
+"""Message passing that stores messages only where there is ink."""

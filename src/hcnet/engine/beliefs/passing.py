@@ -1,0 +1,168 @@
+"""A feature layer of which only trees near ink have messages; all others speak from beliefs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from hcnet.archive.reading import Section
+from hcnet.engine.beliefs import sums
+from hcnet.engine.beliefs.quiet import evidence_against, quiet_trees
+from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.dense import DensePassing
+from hcnet.engine.schedules import Batch, Schedule
+from hcnet.factors import HUGE
+from hcnet.images import BoolArray, FloatArray
+from hcnet.layers import FeatureLayer
+from hcnet.messages import Layout, trees_of
+
+# A sweep is cut into so many blocks.  Before each, what quiet trees tell weights moves this share
+# of the way; in full steps it swings to and fro, and nothing is learned.
+BLOCKS = 20
+# What they tell placements costs more, and moves further in every so many blocks only.
+BLOCKS_PER_TURN = 4
+# Leaves of listed trees that are worth a thread of their own.
+_WORK = 2**20
+
+
+class BeliefPassing(DensePassing):
+    """Messages of one feature layer (`engine.base.FeaturePassing`).
+
+    Trees near ink are updated as the dense engine does.  The others hear only evidence against
+    their pixels, and what they say follows from it and from beliefs (`beliefs.sums`): their own
+    messages are not taken out of these before.  Nor do they say anything to the pixels below.
+    """
+
+    def __init__(
+        self,
+        layer: FeatureLayer,
+        ink: BoolArray,
+        evidence: FloatArray,
+        placement_prior: FloatArray | float,
+        weight_prior: FloatArray,
+        rng: np.random.Generator,
+        alike: bool = False,
+    ) -> None:
+        """All messages are 0.
+
+        `ink` says which elements of R may ever hear that they are on, and have messages; evidence 0
+        elsewhere is that of elements which are not observed.  The other arguments are those of
+        `choice.start_passing`.
+        """
+        trees = trees_of(ink, rng, alike)
+        super().__init__(CPUEngine(), layer, trees, evidence, placement_prior, weight_prior)
+        self._ink = ink
+        m = self._messages
+        self._quiet_sums = np.zeros_like(m.field), np.zeros_like(m.kernel)
+        self._quiet = quiet_trees(evidence_against(evidence, ink))
+
+    def restore(self, file: Section) -> None:
+        """Become what `contents` were of."""
+        super().restore(file)
+        self._quiet = quiet_trees(self._quiet.evidence)
+
+    def _state(self) -> dict[str, FloatArray]:
+        field, kernel = self._quiet_sums
+        quiet = {"quiet-field": field, "quiet-kernel": kernel, "quiet": self._quiet.evidence}
+        return super()._state() | quiet
+
+    def hear(self, evidence: FloatArray) -> None:
+        """New evidence for R."""
+        super().hear(evidence)
+        self._quiet = quiet_trees(evidence_against(evidence, self._ink))
+
+    def down(self, least: float = -HUGE) -> FloatArray:
+        """Messages to R: (images, channels, height, width); nothing is expected without ink."""
+        out = np.full(int(np.prod(self._shape)), -HUGE, np.float32)
+        out[self._elements] = self._engine.trees_to_R(self._messages)
+        return out.reshape(self._shape)
+
+    def _update_all(self, schedule: Schedule, rng: np.random.Generator, damping: float) -> None:
+        m = self._messages
+        for k, batch in in_blocks(schedule.batches(m.images, rng), m.n_trees):
+            if k is not None:
+                self._tell_weights(damping / BLOCKS)
+                if k % BLOCKS_PER_TURN == 0:
+                    self._tell_placements(damping * BLOCKS_PER_TURN / BLOCKS)
+            self._engine.update(m, batch, damping)
+
+    def _add_unstored(self) -> None:
+        field, kernel = self._quiet_sums
+        self._messages.field += field
+        self._messages.kernel += kernel
+
+    def _tell_weights(self, share: float) -> None:
+        """Move what quiet trees tell weights, given the beliefs of placements."""
+        m, quiet = self._messages, self._quiet.arrays
+        shape, channels = m.layout.geometry, m.layout.layer.n_channels
+        field, kernel = m.field.reshape(-1), m.kernel.reshape(-1)
+        field_sums, kernel_sums = (array.reshape(-1) for array in self._quiet_sums)
+        how = np.float32(share)
+        if m.layout.kernel_is_weights:
+            beliefs = field, kernel
+            sums.placements_tell_kernel(channels, shape, quiet, *beliefs, kernel_sums, how)
+        else:
+            total = self._as_usual(kernel).reshape(-1, shape[2]).sum(axis=0, dtype=float)
+            beliefs = kernel, field
+            sums.placements_tell_field(channels, shape, quiet, total, *beliefs, field_sums, how)
+
+    def _tell_placements(self, share: float) -> None:
+        """Move what quiet trees tell placements, given the beliefs of weights."""
+        m, quiet = self._messages, self._quiet.arrays
+        shape, images = m.layout.geometry, m.layout.n_images
+        field, kernel = m.field.reshape(-1), m.kernel.reshape(-1)
+        field_sums, kernel_sums = (array.reshape(-1) for array in self._quiet_sums)
+        how = np.float32(share)
+        if m.layout.kernel_is_weights:
+            passed = self._as_usual(kernel)
+            window = passed.reshape(-1, *m.layout.kernel_size, shape[2]).sum(axis=0, dtype=float)
+            corners = np.zeros((window.shape[0] + 1, window.shape[1] + 1, shape[2]))
+            corners[1:, 1:] = window.cumsum(axis=0).cumsum(axis=1)
+            work = len(self._quiet.listed) * m.layout.leaves
+            bands = int(np.clip(work // _WORK, 1, images * shape[0]))
+            fixed = shape, quiet, corners, passed
+            sums.weights_tell_field(bands, bands, *fixed, kernel, field, field_sums, how)
+        else:
+            passed = self._as_usual(field)
+            total = passed.reshape(-1, shape[1] * shape[2]).sum(axis=0, dtype=float)
+            total = total.reshape(-1, shape[2]).sum(axis=0)
+            fixed = shape, quiet, total, passed
+            sums.weights_tell_kernel(images, *fixed, field, kernel, kernel_sums, how)
+
+    def _as_usual(self, beliefs: FloatArray) -> FloatArray:
+        """What the usual evidence becomes on its way past every variable."""
+        out = np.empty_like(beliefs)
+        sums.pass_on(beliefs, self._quiet.usual, out)
+        return out
+
+
+def in_blocks(batches: Iterable[Batch], n_trees: int) -> Iterator[tuple[int | None, Batch]]:
+    """Batches, each with the number of the block that begins with it, if one does.
+
+    A lane by itself is cut where blocks begin; other batches stay whole.  Where there is nothing to
+    update, one block begins all the same.
+    """
+    size = max(n_trees / BLOCKS, 1)
+    seen, blocks = 0, 0
+    for batch in batches:
+        alone = len(batch.lanes) == 2 and not batch.simultaneous
+        parts = np.array_split(batch.order, round(len(batch.order) / size) or 1) if alone else []
+        for part in parts or [batch.order]:
+            begins = not blocks or seen >= blocks * size
+            piece = Batch(part, np.array([0, len(part)])) if alone else batch
+            yield (blocks if begins else None), piece
+            blocks += begins
+            seen += len(part)
+
+
+def belief_memory(layer: FeatureLayer, n_images: int, n_ink: int, lanes: int = 1) -> int:
+    """Bytes that so many trees with messages take, and the others, known before a run starts.
+
+    Beside what the dense engine has: the quiet trees' sums, what weights pass on, and for each
+    tree evidence, where it is, if it is listed, and what it takes to list it.
+    """
+    layout = Layout(layer, n_images)
+    beliefs = int(np.prod(layout.field_shape)) + int(np.prod(layout.kernel_shape))
+    trees = n_images * layer.n_channels * int(np.prod(layer.image_size))
+    return layout.memory(n_ink, lanes) + 2 * 4 * beliefs + 30 * trees

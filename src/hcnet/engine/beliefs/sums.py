@@ -1,0 +1,205 @@
+"""What quiet trees tell placements and weights, compiled.
+
+The OR of a quiet tree passes its evidence e on to all its ANDs as it is, so that placements hear
+``and_up(W, e)`` and weights ``and_up(S, e)``.  With the beliefs of S and W, in which the tree's own
+messages are contained, these are sums for which nothing has to be stored.
+
+If all trees had the *usual* evidence, a placement would hear the same sum over its weights wherever
+it is, less what lies beyond the border; *listed* trees correct that.  Weights hear only from
+placements that are on, and these are few.
+
+Sums move a share of the way from what they were to what the beliefs make of them, and the beliefs
+that contain them move along.  There is a function for each direction and each layout
+(`messages.Layout`); a job of a loop owns the sums that it moves, so that threads do not matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
+from hcnet.factors import HUGE
+
+_and_up = compiled.and_up
+
+
+@entry
+def pass_on(beliefs: Any, e: Any, out: Any) -> None:
+    """What evidence e becomes on its way past every variable."""
+    for k in range(beliefs.size):
+        out[k] = _and_up(beliefs[k], e)
+
+
+@inlined
+def _move(sums: Any, beliefs: Any, at: Any, new: Any, n: Any, share: Any) -> None:
+    """Sums of messages, and the beliefs that they are part of, a share of the way."""
+    for j in range(n):
+        change = share * (new[j] - sums[at + j])
+        sums[at + j] += change
+        beliefs[at + j] += change
+
+
+@inlined
+def _correct(beliefs: Any, as_usual: Any, at: Any, e: Any, out: Any, out_at: Any, n: Any) -> None:
+    """Take from some sums what a tree would say as usual, and add what it says with evidence e."""
+    for j in range(n):
+        out[out_at + j] -= as_usual[at + j]
+    if e < 0:
+        for j in range(n):
+            out[out_at + j] += _and_up(beliefs[at + j], e)
+
+
+@inlined
+def _strongest(beliefs: Any, at: Any, n: Any) -> Any:
+    first = np.float32(-HUGE)
+    for j in range(n):
+        first = larger(first, beliefs[at + j])
+    return first
+
+
+@parallel
+def weights_tell_field(
+    first: Any,
+    last: Any,
+    bands: Any,
+    shape: Any,
+    quiet: Any,
+    corners: Any,
+    as_usual: Any,
+    kernel: Any,
+    field: Any,
+    sums: Any,
+    share: Any,
+) -> None:
+    """Placements, in the field, hear of weights, in the kernel; a job is a band of rows.
+
+    `as_usual` is what each weight passes on of the usual evidence, `corners` (height + 1,
+    width + 1, features) its sum over all channels up to a row and a column of the flipped window.
+    """
+    evidence, _, lines, columns, listed = quiet
+    height, width, F, rows, run = shape
+    images, channels, H, W = evidence.shape
+    new = np.empty(width * F, np.float32)
+    for line in range(first * images * height // bands, last * images * height // bands):
+        n, y = line // height, line % height
+        top, bottom = max(y - H + 1, 0), min(y + 1, rows)
+        for x in range(width):
+            left, right = max(x - W + 1, 0), min(x + 1, run // F)
+            for f in range(F):
+                total = corners[bottom, right, f] - corners[top, right, f]
+                total += corners[top, left, f] - corners[bottom, left, f]
+                new[x * F + f] = total
+        for a in range(channels):
+            for i in range(top, bottom):
+                plane_row = (n * channels + a) * H + y - i
+                source = np.uint64((a * rows + i) * run)
+                for z in range(lines[plane_row], lines[plane_row + 1]):
+                    target = np.uint64(columns[z] * F)
+                    _correct(kernel, as_usual, source, listed[z], new, target, np.uint64(run))
+        _move(sums, field, np.uint64(line * width * F), new, np.uint64(width * F), share)
+
+
+@parallel
+def weights_tell_kernel(
+    first: Any,
+    last: Any,
+    shape: Any,
+    quiet: Any,
+    total: Any,
+    as_usual: Any,
+    field: Any,
+    kernel: Any,
+    sums: Any,
+    share: Any,
+) -> None:
+    """Placements, in the kernel, hear of weights, in the field; a job is an image.
+
+    Here all windows lie on the image: the sum over all trees with the usual evidence is the same
+    for all positions, `total`, one for each feature.
+    """
+    evidence, _, lines, columns, listed = quiet
+    height, width, F, rows, run = shape
+    channels, H = evidence.shape[1], evidence.shape[2]
+    leaves = np.uint64(rows * run)
+    new = np.empty(leaves, np.float32)
+    for n in range(first, last):
+        for j in range(rows * run // F):
+            for f in range(F):
+                new[j * F + f] = total[f]
+        for a in range(channels):
+            for r in range(H):
+                plane_row = (n * channels + a) * H + r
+                for z in range(lines[plane_row], lines[plane_row + 1]):
+                    for i in range(rows):
+                        source = np.uint64(((a * height + r + i) * width + columns[z]) * F)
+                        target = np.uint64(i * run)
+                        _correct(field, as_usual, source, listed[z], new, target, np.uint64(run))
+        _move(sums, kernel, np.uint64(n) * leaves, new, leaves, share)
+
+
+@parallel
+def placements_tell_kernel(
+    first: Any, last: Any, shape: Any, quiet: Any, field: Any, kernel: Any, sums: Any, share: Any
+) -> None:
+    """Weights, in the kernel, hear of placements, in the field; a job is a channel."""
+    evidence = quiet[0]
+    height, width, F, rows, run = shape
+    images, _, H, W = evidence.shape
+    leaves = np.uint64(rows * run)
+    for a in range(first, last):
+        new = np.zeros(leaves, np.float32)
+        for place in range(images * height * width):
+            at = np.uint64(place * F)
+            if _strongest(field, at, np.uint64(F)) <= 0:
+                continue
+            x, y, n = place % width, place // width % height, place // (width * height)
+            for f in range(F):
+                s = field[at + np.uint64(f)]
+                if s <= 0:
+                    continue
+                for i in range(max(y - H + 1, 0), min(y + 1, rows)):
+                    for j in range(max(x - W + 1, 0), min(x + 1, run // F)):
+                        new[i * run + j * F + f] += _and_up(s, evidence[n, a, y - i, x - j])
+        _move(sums, kernel, np.uint64(a) * leaves, new, leaves, share)
+
+
+@parallel
+def placements_tell_field(
+    first: Any,
+    last: Any,
+    shape: Any,
+    quiet: Any,
+    total: Any,
+    kernel: Any,
+    field: Any,
+    sums: Any,
+    share: Any,
+) -> None:
+    """Weights, in the field, hear of placements, in the kernel; a job is a channel.
+
+    Here all windows lie on the image: with the usual evidence everywhere, all placements of a
+    feature would tell all its weights the same, `total`.
+    """
+    evidence, usual, lines, columns, listed = quiet
+    height, width, F, rows, run = shape
+    images, channels, H = evidence.shape[0], evidence.shape[1], evidence.shape[2]
+    size = height * width * F
+    for a in range(first, last):
+        new = np.empty(size, np.float32)
+        for k in range(height * width):
+            for f in range(F):
+                new[k * F + f] = total[f]
+        for k in range(images * rows * run):
+            s = kernel[k]
+            if s <= 0:
+                continue
+            n, i, x = k // (rows * run), k // run % rows, k % run
+            as_usual = _and_up(s, usual)
+            for r in range(H):
+                plane_row = (n * channels + a) * H + r
+                at = (r + i) * width * F + x
+                for z in range(lines[plane_row], lines[plane_row + 1]):
+                    new[at + columns[z] * F] += _and_up(s, listed[z]) - as_usual
+        _move(sums, field, np.uint64(a * size), new, np.uint64(size), share)

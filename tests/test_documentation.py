@@ -111,7 +111,7 @@ DOUBLING = """
 from hcnet import FeatureLearner
 from hcnet.datasets import deconvolution
 data = deconvolution(n_images=20, random_state=0)
-for engine in ("active", "dense", "reference"):
+for engine in ("active", "beliefs", "dense", "reference"):
     options = {"algorithm": "mpmp", "schedule": "doubling", "engine": engine, "max_iter": 3}
     learner = FeatureLearner(4, 5, n_init=1, random_state=0, **options).fit(data.images)
     assert len(learner.placements_)

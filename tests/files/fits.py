@@ -58,6 +58,11 @@ def parts_active(**options):
         choice.SMALL = before
 
 
+def parts_beliefs(**options):
+    how = {"algorithm": "mpmp", "engine": "beliefs", "max_iter": 12, "p_W": 0.4}
+    return FeatureLearner(3, 5, **how, random_state=0).fit(_pages(2), **options)
+
+
 def parts_stream(**options):
     learner = FeatureLearner(3, 5, batch_size=2, random_state=0)
     return learner.fit_stream(iter(_pages(8)), **options)
@@ -76,6 +81,12 @@ def _network(**options):
 def network(**options):
     data = _images()
     return _network(max_iter=6, n_init=3).fit(data.images, data.labels, **options)
+
+
+def network_beliefs(**options):
+    data = _images()
+    model = _network(max_iter=6, n_init=2, engine="beliefs")
+    return model.fit(data.images, data.labels, **options)
 
 
 def network_bottom_up(**options):
@@ -108,9 +119,11 @@ FITS = {
         parts,
         parts_messages,
         parts_active,
+        parts_beliefs,
         parts_stream,
         parts_epochs,
         network,
+        network_beliefs,
         network_bottom_up,
         network_stream,
         table,

@@ -140,8 +140,7 @@ class BeliefPassing(DensePassing):
 def in_blocks(batches: Iterable[Batch], n_trees: int) -> Iterator[tuple[int | None, Batch]]:
     """Batches, each with the number of the block that begins with it, if one does.
 
-    A lane by itself is cut where blocks begin; other batches stay whole.  Where there is nothing to
-    update, one block begins all the same.
+    A lane by itself is cut where blocks begin; other batches stay whole.
     """
     size = max(n_trees / BLOCKS, 1)
     seen, blocks = 0, 0
@@ -149,7 +148,7 @@ def in_blocks(batches: Iterable[Batch], n_trees: int) -> Iterator[tuple[int | No
         alone = len(batch.lanes) == 2 and not batch.simultaneous
         parts = np.array_split(batch.order, round(len(batch.order) / size) or 1) if alone else []
         for part in parts or [batch.order]:
-            begins = not blocks or seen >= blocks * size
+            begins = seen + len(part) / 2 >= blocks * size  # most of it, at least
             piece = Batch(part, np.array([0, len(part)])) if alone else batch
             yield (blocks if begins else None), piece
             blocks += begins
@@ -159,10 +158,11 @@ def in_blocks(batches: Iterable[Batch], n_trees: int) -> Iterator[tuple[int | No
 def belief_memory(layer: FeatureLayer, n_images: int, n_ink: int, lanes: int = 1) -> int:
     """Bytes that so many trees with messages take, and the others, known before a run starts.
 
-    Beside what the dense engine has: the quiet trees' sums, what weights pass on, and for each
-    tree evidence, where it is, if it is listed, and what it takes to list it.
+    Beside what the dense engine counts: the sums of all messages and of the quiet trees' alone, what
+    weights pass on; and for each tree evidence, where it is, if it is listed, and what it takes to
+    list it.
     """
     layout = Layout(layer, n_images)
     beliefs = int(np.prod(layout.field_shape)) + int(np.prod(layout.kernel_shape))
     trees = n_images * layer.n_channels * int(np.prod(layer.image_size))
-    return layout.memory(n_ink, lanes) + 2 * 4 * beliefs + 30 * trees
+    return layout.memory(n_ink, lanes) + 3 * 4 * beliefs + 30 * trees

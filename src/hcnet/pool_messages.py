@@ -14,6 +14,17 @@ from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import ClassLayer, PoolLayer
 
 
+@dataclass(frozen=True)
+class Awake:
+    """Pools of which something may be expected, and the elements below that they reach.
+
+    All others say and hear the same in every pass.
+    """
+
+    pools: NDArray[np.int64]  # numbers of elements (image, channel, row, column) of R
+    below: NDArray[np.int64]
+
+
 @dataclass
 class PoolMessages:
     """State of one pooling layer: messages along the edges of its intermediate variables U.
@@ -26,6 +37,7 @@ class PoolMessages:
     to_U: FloatArray  # (images, channels, height, width, members): from the ORs below
     from_pool: FloatArray  # the same shape: from the pools above
     to_R: FloatArray  # (images, channels, height, width)
+    awake: Awake | None = None  # None: all
 
     @property
     def window(self) -> tuple[int, int, int, int]:
@@ -51,6 +63,21 @@ def start_pools(
         from_pool=hold(np.full((*shape, layer.n_members), -HUGE, np.float32)),
         to_R=hold(np.zeros(shape, np.float32)),
     )
+
+
+def wake(pools: PoolMessages, some: BoolArray) -> None:
+    """Leave asleep all pools but some, (images, channels, height, width).
+
+    What the sleeping ones hear, while nothing is expected of any, must have been computed.
+    """
+    (H, W), (h, w) = pools.layer.size, pools.layer.window
+    (top, left), (below_h, below_w) = pools.layer.offset, pools.layer.below_size
+    reached = np.zeros((*some.shape[:2], H + h - 1, W + w - 1), bool)
+    for i in range(h):
+        for j in range(w):
+            reached[:, :, i : i + H, j : j + W] |= some
+    reached = reached[:, :, top : top + below_h, left : left + below_w]
+    pools.awake = Awake(np.flatnonzero(some), np.flatnonzero(reached))
 
 
 def pool_memory(layer: PoolLayer, n_images: int) -> int:

@@ -12,6 +12,7 @@ from hcnet.engine.active.passing import ActivePassing
 from hcnet.engine.beliefs.passing import BeliefPassing
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.schedules import Schedule
+from hcnet.hierarchy import passing as hierarchy_passing
 from hcnet.hierarchy.passing import NetworkPassing, count_ink, ink, passing_memory
 from hcnet.images import Images, Noise
 
@@ -90,6 +91,22 @@ def test_passes_settle_something(name):
     for beliefs in (*passing.weight_beliefs(), *passing.placement_beliefs()):
         assert np.isfinite(beliefs).all()
     assert np.abs(passing.weight_beliefs()[0]).max() > 5
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_pools_that_sleep_would_have_said_the_same(name, monkeypatch):
+    found = []
+    for asleep in (True, False):
+        if not asleep:
+            monkeypatch.setattr(hierarchy_passing, "wake", lambda pools, some: None)
+        net, _, passing = start(name, 2)
+        assert (passing._pools[0].awake is not None) == asleep
+        for _ in range(6):
+            passing.forward(Schedule(), [0.5] * len(net.levels))
+            passing.backward()
+        found.append(passing._state() | dict(enumerate(passing.weight_beliefs())))
+    for what, values in found[0].items():
+        np.testing.assert_array_equal(values, found[1][what], err_msg=str(what))
 
 
 def test_the_memory_of_a_network_is_known():

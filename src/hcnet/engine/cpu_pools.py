@@ -8,12 +8,18 @@ import numpy as np
 
 from hcnet.engine.cpu_compilation import compiled, parallel
 from hcnet.engine.host import HostArrays
+from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 from hcnet.layers import PoolLayer
 from hcnet.pool_messages import PoolMessages
 
 _or_to_U, _or_to_S, _class_to_S = compiled.or_to_U, compiled.or_to_S, compiled.class_to_S
 _pool_to_R, _pool_to_U, _max_pool = compiled.pool_to_R, compiled.pool_to_U, compiled.max_pool
+_or_to_U_at, _or_to_S_at, _pool_to_U_at = (
+    compiled.or_to_U_at,
+    compiled.or_to_S_at,
+    compiled.pool_to_U_at,
+)
 
 
 @parallel
@@ -62,12 +68,50 @@ def _run_class_to_S(first: Any, last: Any, up: Any, log_prior: Any, exclusive: A
         _class_to_S(up[k], log_prior[k], exclusive)
 
 
+@parallel
+def _some_or_to_U(
+    first: Any, last: Any, some: Any, below: Any, from_pool: Any, to_U: Any, window: Any
+) -> None:
+    t = np.empty(to_U.shape[3], np.float32)
+    width = below.shape[2]
+    for z in range(first, last):
+        line, x = some[z] // width, some[z] % width
+        k, y = line // below.shape[1], line % below.shape[1]
+        _or_to_U_at(y, x, below[k], from_pool[k], to_U[k], window, t)
+
+
+@parallel
+def _some_pool_to_U(
+    first: Any, last: Any, some: Any, to_U: Any, above: Any, log_prior: Any, from_pool: Any
+) -> None:
+    t = np.empty(to_U.shape[3], np.float32)
+    width = above.shape[2]
+    for z in range(first, last):
+        line, c = some[z] // width, some[z] % width
+        k, r = line // above.shape[1], line % above.shape[1]
+        _pool_to_U_at(r, c, to_U[k], above[k], log_prior, from_pool[k], t)
+
+
+@parallel
+def _some_or_to_S(first: Any, last: Any, some: Any, from_pool: Any, down: Any, window: Any) -> None:
+    t = np.empty(from_pool.shape[3], np.float32)
+    width = down.shape[2]
+    for z in range(first, last):
+        line, x = some[z] // width, some[z] % width
+        k, y = line // down.shape[1], line % down.shape[1]
+        _or_to_S_at(y, x, from_pool[k], down[k], window, t)
+
+
 class CPUPools(HostArrays):
     """The steps of an engine that do not touch weights."""
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
         """Messages from OR to U, given the messages up to the S below."""
         planes = _planes(below, pools.from_pool, pools.to_U)
+        if pools.awake is not None:
+            some = pools.awake.below
+            _some_or_to_U(len(some), some, *planes, pools.window)
+            return
         _run_or_to_U(len(planes[0]), *planes, pools.window)
 
     def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
@@ -80,12 +124,21 @@ class CPUPools(HostArrays):
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
         """Messages from POOL to U, given the messages that R sends down."""
         to_U, down, from_pool = _planes(pools.to_U, above, pools.from_pool)
+        if pools.awake is not None:
+            some = pools.awake.pools
+            _some_pool_to_U(len(some), some, to_U, down, pools.log_prior, from_pool)
+            return
         _run_pool_to_U(len(to_U), to_U, down, pools.log_prior, from_pool)
 
     def or_to_S(self, pools: PoolMessages) -> FloatArray:
         """Messages from OR down to the S below."""
-        down = np.empty((*pools.to_R.shape[:2], *pools.layer.below_size), np.float32)
+        shape = (*pools.to_R.shape[:2], *pools.layer.below_size)
+        down = np.full(shape, -HUGE, np.float32)
         planes = _planes(pools.from_pool, down)
+        if pools.awake is not None:
+            some = pools.awake.below
+            _some_or_to_S(len(some), some, *planes, pools.window)
+            return down
         _run_or_to_S(len(planes[0]), *planes, pools.window)
         return down
 

@@ -19,7 +19,7 @@ from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.network import Network
 from hcnet.images import BoolArray, FloatArray, Images
-from hcnet.pool_messages import class_log_prior, pool_memory, start_pools
+from hcnet.pool_messages import class_log_prior, pool_memory, start_pools, wake
 
 
 class NetworkPassing:
@@ -56,8 +56,12 @@ class NetworkPassing:
             shape = (n, layer.n_channels, *layer.image_size)
             everything, nothing = np.ones(shape, bool), np.zeros(shape, np.float32)
             weights = np.swapaxes(prior, 0, 1)
+            near = None
+            if engine == BELIEFS and k == 0:
+                near = ink(network, evidence)
+                self._engine.or_to_U(self._pools[0], self._evidence)
+                wake(self._pools[0], near)  # of all others such trees expect nothing
             start = layer, everything, nothing, -HUGE, weights, rng, alike
-            near = ink(network, evidence) if engine == BELIEFS and k == 0 else None
             self._trees.append(start_passing(engine, *start, near))
             up = np.zeros((n, layer.n_features, *layer.placement_size), np.float32)
             self._up.append(hold(up))

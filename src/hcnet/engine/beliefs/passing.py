@@ -19,9 +19,9 @@ from hcnet.messages import Layout, trees_of
 
 # A sweep is cut into so many blocks.  Before each, what quiet trees tell weights moves this share
 # of the way; in full steps it swings to and fro, and nothing is learned.
-BLOCKS = 20
+BLOCKS = 10
 # What they tell placements costs more, and moves further in every so many blocks only.
-BLOCKS_PER_TURN = 4
+BLOCKS_PER_TURN = 2
 # Leaves of listed trees that are worth a thread of their own.
 _WORK = 2**20
 
@@ -158,9 +158,9 @@ def in_blocks(batches: Iterable[Batch], n_trees: int) -> Iterator[tuple[int | No
 def belief_memory(layer: FeatureLayer, n_images: int, n_ink: int, lanes: int = 1) -> int:
     """Bytes that so many trees with messages take, and the others, known before a run starts.
 
-    Beside what the dense engine counts: the sums of all messages and of the quiet trees' alone, what
-    weights pass on; and for each tree evidence, where it is, if it is listed, and what it takes to
-    list it.
+    Beside what the dense engine counts: the sums of all messages and of the quiet trees' alone,
+    what weights pass on; and for each tree evidence, where it is, if it is listed, and what it
+    takes to list it.
     """
     layout = Layout(layer, n_images)
     beliefs = int(np.prod(layout.field_shape)) + int(np.prod(layout.kernel_shape))

@@ -41,7 +41,7 @@ ALL = {
     "inpainting": (inpainting, "Two layers: a quarter of the image missing"),
     "choices": (choices, "Two layers: what the paper leaves open"),
     "mnist": (mnist, "Two layers: digits from few examples"),
-    "activeset": (activeset, "The active set beside the dense engine"),
+    "activeset": (activeset, "Engines that store few messages beside the dense one"),
     "speed": (speed, "Speed of a sweep"),
     "gpu": (gpu, "The CUDA engine beside the CPU"),
 }
@@ -132,14 +132,15 @@ else to vary. Mean (least–most). Convolutional networks are of seed 8000 alone
 the HCN (seeds 8000 to 8002) in the second table, which is of clean digits. Seconds are with the
 choice of settings, on two cores that were busy with other work.""",
     "activeset": """Plain message passing from the first of the starting priors, until the joint
-log-probability has not risen for 15 sweeps; both engines one after the other on the same images,
+log-probability has not risen for 15 sweeps; all engines one after the other on the same images,
 in sequential order. The first step of the active set includes the regions that are explored; *late*
-is the median of the last five. *s to the same joint*: until each is as good as the worse of both
+is the median of the last five. *s to the same joint*: until each is as good as the worst of them
 ends up. Small images are below the size from which the default engine keeps an active set; here
 it does. The scan has letters of 36×36 pixels, gets ten steps, and is too large for the dense engine
 (5·10¹¹ ANDs). Digits: those of scikit-learn, enlarged to 28×28, 16 channels of edges, with labels,
-12 forward and backward passes of a network as the paper has it for MNIST. Memory is what the
-process grew by.""",
+30 forward and backward passes of a network as the paper has it for MNIST; *% explained*: by how
+much what was learned after 5, 10, … passes is more probable than nothing, in percent of the
+log-probability of nothing. Memory is what the process grew by.""",
     "speed": """An update reads and writes both messages of an AND, 16 bytes; "copy" is the time
 that NumPy takes to copy as many bytes in the same run, on one thread.""",
     "gpu": """On an NVIDIA H200 (driver 580.159, CUDA 13.0, numba-cuda 0.30.4). Floor: 16 bytes per

@@ -36,7 +36,7 @@ def main() -> None:
     for (name, label), colour in zip(DATA.items(), COLOURS, strict=True):
         dense, active = (
             next(r for r in bench.rows if r["data"] == name and r["engine"] == engine)
-            for engine in activeset.ENGINES
+            for engine in ("dense", "active")
         )
         share = 100 * np.array(active["share_active"][:SWEEPS])
         left.semilogy(np.arange(1, len(share) + 1), np.where(share, share, np.nan), color=colour)

@@ -98,9 +98,10 @@ class FeatureLearner(
         "per-image" on a GPU.
     damping : float, default=1.0
         Share of a new message that replaces the old one.
-    engine : {"active", "dense", "reference"}, default="active"
-        What passes the messages.  "active" stores those of undecided placements only,
-        "dense" all of them; "reference" is slow and readable.  A GPU stores all of them.
+    engine : {"active", "beliefs", "dense", "reference"}, default="active"
+        What passes the messages.  "active" stores those of undecided placements only, "beliefs"
+        those of pixels with ink, "dense" all of them; "reference" is slow and readable.  A GPU
+        stores all of them, and streams none.
     device : {"cpu", "cuda", "auto"}, default="cpu"
         Where messages are passed.  "cuda" needs an NVIDIA GPU and ``pip install 'hcnet[cuda]'``;
         "auto" takes one if there is one.

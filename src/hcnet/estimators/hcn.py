@@ -124,9 +124,10 @@ class HCN(
         Order of the message updates within a layer.  "per-image" uses several threads;
         "blocks" and "flooding" do where all messages are stored.  None: "sequential", and
         "per-image" on a GPU.
-    engine : {"active", "dense", "reference"}, default="active"
+    engine : {"active", "beliefs", "dense", "reference"}, default="active"
         What passes the messages while learning.  "active" stores those of undecided placements
-        only, "dense" all of them; "reference" is slow and readable.
+        only, "beliefs" in the first layer those of elements near ink, which learns more from
+        handwriting, "dense" all of them; "reference" is slow and readable.
     device, deterministic : as in `FeatureLearner`
     batch_size : int or None, default=None
         Images of a minibatch.  None: `fit` takes all images at once, and streams come in

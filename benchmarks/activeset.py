@@ -20,7 +20,8 @@ from hcnet.engine import choice
 from hcnet.engine.active.passing import ActivePassing
 from hcnet.engine.driver import Limits, Measurement, run
 from hcnet.engine.schedules import Schedule
-from hcnet.hierarchy.learn import joint, on_weights
+from hcnet.hierarchy.joint import start_joint
+from hcnet.hierarchy.learn import on_weights
 from hcnet.hierarchy.passing import NetworkPassing
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
@@ -168,7 +169,8 @@ def digits(bench: Benchmark, n_images: int, passes: int) -> None:
     images = Images(pixels, np.ones(pixels.shape, bool))
     evidence = images.evidence(network.noise)
     nothing = [np.zeros(level.weight_shape, bool) for level in network.levels]
-    empty = joint(network, nothing, images, allowed)
+    joint = start_joint(ENGINES[0], network, images, allowed)
+    empty = joint.of(nothing)
     for engine in ENGINES:
 
         def fit(engine: str = engine) -> tuple[list[float], list[int], list[list[BoolArray]]]:
@@ -189,7 +191,7 @@ def digits(bench: Benchmark, n_images: int, passes: int) -> None:
         (per_pass, active, weights), _, megabytes = measure(fit)
         # Looking at what was learned is no part of the passes.
         seen = list(range(LOOK - 1, passes, LOOK))
-        found = [joint(network, weights[k], images, allowed) for k in seen]
+        found = [joint.of(weights[k]) for k in seen]
         on = float(weights[-1][0].sum(axis=(1, 2, 3)).mean())
         layer = network.levels[0].features
         placements = n_images * layer.n_positions * layer.n_features

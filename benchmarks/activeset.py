@@ -51,6 +51,7 @@ PAGES: dict[str, tuple[Maker, int, tuple[int, int] | None]] = {
 }
 QUICK = ["letters 200×200, 12 of 12×12"]
 ENGINES = ("dense", "active", "beliefs")
+STORED = {"dense": "all", "beliefs": "all, near ink"}
 # Letters of 36×36 pixels on 2499×3300, about 300 dots per inch.
 SCAN = {"size": (833, 1100), "scale": 3, "window": (40, 40), "features": 40}
 SCAN_LETTERS = (750, 3000)
@@ -231,7 +232,7 @@ def report(rows: list[Row]) -> str:
                     spread(same, 2),
                     f"{np.mean([max(r['seconds_per_step']) for r in mine]):.3f}",
                     f"{np.mean(late):.3f}",
-                    f"{np.mean(most):.2f} → {np.mean(share):.2f} %" if share else "all",
+                    f"{np.mean(most):.2f} → {np.mean(share):.2f} %" if share else STORED[engine],
                     f"{max(r['megabytes_peak'] or 0 for r in mine):.0f}",
                     spread([r["bits"] for r in mine if "bits" in r], 0),
                     " → ".join(f"{100 * x:.0f}" for x in mine[0].get("explained", [])) or "–",

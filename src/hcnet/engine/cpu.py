@@ -488,13 +488,13 @@ def _trees_to_R(
         tree = (trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3])
         at, own_at = _field_at(tree, shape), np.uint64(k) * n
         kernel_at = np.uint64(tree[1]) * n
-        first = np.float32(-HUGE)
+        strongest = np.float32(-HUGE)
         for i in range(rows):
             here, there, own = at + i * row, kernel_at + i * run, own_at + i * run
             best = _strongest(field, here, kernel, there, to_field, to_kernel, own, run)
-            first = larger(first, best)
-        if first <= 0:  # the strongest alone decides, and of nearly all trees
-            out[k] = first
+            strongest = larger(strongest, best)
+        if strongest <= 0:  # it alone decides, as in nearly all trees
+            out[k] = strongest
             continue
         for i in range(rows):
             _gather(field, at + i * row, to_field, own_at + i * run, s, i * run, run)

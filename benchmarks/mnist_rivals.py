@@ -12,7 +12,7 @@ from benchmarks.baselines.classic import neighbours, svm
 from benchmarks.baselines.cnn import CNN
 from hcnet import Layer
 from hcnet.datasets import LabelledDigits
-from hcnet.preprocessing import OrientedEdges
+from hcnet.preprocessing import LineRemover, OrientedEdges
 
 # Side of the window in which edges count as the same for an SVM and k-NN.
 POOL = 5
@@ -29,8 +29,13 @@ def pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def edges(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """What the HCN learns from."""
+    """In 16 directions, as the paper has them."""
     return OrientedEdges().transform(images)
+
+
+def without_lines(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """What the HCN takes edges of."""
+    return LineRemover().transform(images)
 
 
 def relu(seed: int) -> CNN:
@@ -60,7 +65,13 @@ RIVALS = {
     "CNN, same form": Rival(edges, same_form),
     "SVM, pixels": Rival(pixels, lambda seed: svm()),
     "SVM, pooled edges": Rival(edges, lambda seed: svm(POOL)),
+    "SVM, pooled edges, lines removed": Rival(
+        lambda images: edges(without_lines(images)), lambda seed: svm(POOL)
+    ),
     "k-NN, pixels": Rival(pixels, lambda seed: neighbours()),
+    "k-NN, pixels, lines removed": Rival(
+        lambda images: pixels(without_lines(images)), lambda seed: neighbours()
+    ),
     "k-NN, pooled edges": Rival(edges, lambda seed: neighbours(POOL)),
 }
 

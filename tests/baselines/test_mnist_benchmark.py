@@ -77,12 +77,16 @@ def test_a_quick_run_stores_and_shows_what_it_found(files, tmp_path, monkeypatch
     file = tmp_path / "rows.json"
     bench = benchmark.main(["--quick", "--only", "k-nn", "--json", str(file)])
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert len(rows) == len(bench.rows) == 2 * len(SETS)
+    assert len(rows) == len(bench.rows) == 3 * len(SETS)
     assert {(r["on"], r["per_class"], r["tested"]) for r in rows} == {("validation", 10, 300)}
     errors = {(r["method"], r["corruption"]): r["wrong"] for r in rows}
     for method in ("k-NN, pixels", "k-NN, pooled edges"):
         assert errors[method, "clean"] < 0.5
         assert errors[method, "clean"] < errors[method, "deletion"]
+    removed = "k-NN, pixels, lines removed"
+    for name in SETS:
+        assert errors[removed, name] <= errors["k-NN, pixels", name] + 0.02
+    assert errors[removed, "grid"] < errors["k-NN, pixels", "grid"]
     shown = capsys.readouterr().out
     wrong = 100 * errors["k-NN, pixels", "grid"]
     line = next(line for line in shown.splitlines() if line.startswith("| grid"))
@@ -95,7 +99,7 @@ def test_more_numbers_of_digits_make_a_second_table(files, monkeypatch):
     arguments = ["--only", "k-nn", "--seeds", "1", "--examples-per-class", "1,20"]
     rows = benchmark.main(arguments).rows
     assert {(r["on"], r["tested"], r["corruption"]) for r in rows} == {("test", 100, "clean")}
-    assert len(rows) == 4
+    assert len(rows) == 6
     second = benchmark.report(rows).split("\n\n")[1].splitlines()
     assert [line.split("|")[1].strip() for line in second[2:]] == ["1", "20"]
     wrong = {r["per_class"]: r["wrong"] for r in rows if r["method"] == "k-NN, pixels"}

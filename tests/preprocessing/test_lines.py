@@ -1,4 +1,4 @@
-"""Lines taken out of images: against all lines one by one, on digits, and as part of scikit-learn."""
+"""Lines removed from images: against all lines one by one, on digits, and in scikit-learn."""
 
 import pickle
 from fractions import Fraction
@@ -131,7 +131,9 @@ def test_it_is_a_scikit_learn_transformer():
         assert copy.get_params() == lines.get_params()
         np.testing.assert_array_equal(copy.transform(covered), lines.transform(covered))
     both = make_pipeline(LineRemover(), OrientedEdges(8)).fit(covered).transform(covered)
-    np.testing.assert_array_equal(both, OrientedEdges(8).transform(LineRemover().transform(covered)))
+    np.testing.assert_array_equal(
+        both, OrientedEdges(8).transform(LineRemover().transform(covered))
+    )
 
 
 @pytest.mark.parametrize("name", ["bright", "share", "shortest"])

@@ -187,7 +187,7 @@ def _filters(
 def _strengths(
     images: FloatArray, sigma: float, mode: str, directions: NDArray[np.float64]
 ) -> Callable[[], Iterator[FloatArray]]:
-    """Something that gives the strengths in all directions, one after the other, as often as asked."""
+    """What gives the strengths in all directions, one after the other, whenever it is called."""
     smooth, slope, shares = _filters(sigma, directions)
 
     def filtered(across: NDArray[np.float64], along: NDArray[np.float64]) -> FloatArray:

@@ -11,14 +11,14 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from hcnet.grey import check_grey
 from hcnet.images import BoolArray
-from hcnet.preprocessing.line_kernels import mark_lines
+from hcnet.preprocessing.line_kernels import bright_lines
 from hcnet.validation.parameters import check_share
 
 
 class LineRemover(TransformerMixin, BaseEstimator):
     """Grey images without the straight lines that run from one side of them to another.
 
-    What crosses the whole image is no object in it: rulings, the lines of a form, a frame, scratches.
+    What crosses the whole image is no object in it: rulings, lines of a form, a frame, scratches.
     A straight line in any direction counts as one if nearly all of it is bright.  Its bright
     pixels are taken out and filled in from beside: each gets the mean of its neighbours that are
     left, and where there is none, of those that have been filled in.  So a stroke that a line
@@ -107,14 +107,9 @@ class LineRemover(TransformerMixin, BaseEstimator):
     def _lines(self, bright: BoolArray) -> BoolArray:
         """Bright pixels of lines."""
         shortest = self.shortest * min(bright.shape[1:])
-        found = np.zeros(bright.shape, bool)
-        # Flat ones go through the columns, steep ones through the rows.
-        for axes in ((0, 1, 2), (0, 2, 1)):
-            turned = np.ascontiguousarray(bright.transpose(axes))
-            marked = np.zeros(turned.shape, bool)
-            mark_lines(len(turned), turned, float(self.share), shortest, marked)
-            found |= marked.transpose(axes)
-        return found & bright
+        flat = bright_lines(bright, float(self.share), shortest)
+        steep = bright_lines(bright.transpose(0, 2, 1), float(self.share), shortest)
+        return bright & (flat | steep.transpose(0, 2, 1))
 
     def _check_parameters(self) -> None:
         check_share("bright", self.bright)

@@ -27,7 +27,7 @@ CURVE = (1, 5, 10, PER_CLASS, MOST_PER_CLASS)
 QUICK_PER_CLASS, QUICK_DIGITS = 10, 300
 HCNS = {
     "HCN": fit_hcn,
-    "lines kept (HCN)": lambda *digits: with_lines(fit_hcn(*digits)),
+    "lines kept: HCN": lambda *digits: with_lines(fit_hcn(*digits)),
 }
 METHODS = (*HCNS, *RIVALS)
 

@@ -146,3 +146,5 @@ def test_bad_parameters_are_named(name, method):
 def test_bad_images_are_told_what_to_do():
     with pytest.raises(ValueError, match=r"got shape \(5, 5\); for one image pass image\[None\]"):
         LineRemover().transform(np.zeros((5, 5)))
+    with pytest.raises(ValueError, match=r"at most 1000 pixels, .* got 8×1001; cut the images"):
+        LineRemover().transform(np.zeros((1, 8, 1001)))

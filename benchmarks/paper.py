@@ -124,8 +124,8 @@ shows its corruptions without figures: ours were set on training digits so that 
 ReLU does about as badly as the paper's, so that the paper's columns say how hard the task is, and
 no more. *HCN*: straight lines removed, edges in 8 directions, 64 parts of 7×7 and 32 templates per
 class ([how it learns](mnist.md#learning)), seeds 8000 to 8004; its settings were chosen on
-validation digits before. *Lines kept*: the same network on images as they are. *Lines removed*:
-rivals on images without lines, too, as the HCN has them; both of seed 8000. All but the HCN choose
+validation digits before. *Lines removed*: rivals on images without lines, too, as the HCN has
+them, of seed 8000; `--only "lines kept"` is the HCN on images as they are. All but the HCN choose
 their settings on 1,000 labelled training digits beyond the first 100 of each class; the paper
 chose its CNN on the test set. *Same form*: the paper's HCN, 64 features and 32 templates per
 class, with real weights. *ReLU*: 96 features and a dense layer, as the paper's CNN. *Pooled

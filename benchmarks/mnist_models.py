@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from hcnet import HCN, Layer
-from hcnet.preprocessing import OrientedEdges
+from hcnet.preprocessing import LineRemover, OrientedEdges
 
 # Chosen on validation digits: docs/mnist.md.
-N_ORIENTATIONS = 8
+N_ORIENTATIONS, SHARED = 8, 0.9
 N_PARTS, PART_SIZE = 64, 7
 PIXEL_POOL, PART_POOL = 3, 5
 TEMPLATES_PER_CLASS = 32  # as in the paper
@@ -31,4 +31,10 @@ def fit_hcn(images: NDArray[Any], labels: NDArray[Any], seed: int) -> Pipeline:
         algorithm="bottom-up",
         random_state=seed,
     )
-    return make_pipeline(OrientedEdges(N_ORIENTATIONS), network).fit(images, labels)
+    edges = OrientedEdges(N_ORIENTATIONS, shared=SHARED)
+    return make_pipeline(LineRemover(), edges, network).fit(images, labels)
+
+
+def with_lines(fitted: Pipeline) -> Pipeline:
+    """The same without its first step, which removes lines; clean digits have none anyway."""
+    return fitted[1:]

@@ -63,7 +63,7 @@ def below(rows: list[Image.Image]) -> Image.Image:
 def learned() -> Image.Image:
     """The parts of a network that has learned digits, the most used first, and some templates."""
     train = mnist().first(40)
-    _, network = fit_hcn(train.images, train.labels, 0)
+    network = fit_hcn(train.images, train.labels, 0)[-1]
     parts, templates = network.weights_
     order = np.argsort(-templates.sum(axis=(0, 2, 3)), kind="stable")
     blank_part = np.zeros(parts.shape[2:], np.uint8)

@@ -26,7 +26,7 @@ TESTED = 1000
 def main() -> None:
     """Learn, recognise new digits, fill in some of which half is missing, draw some of each."""
     path = sys.argv[1] if len(sys.argv) > 1 else "digits.png"
-    data, edges = mnist(), OrientedEdges(DIRECTIONS)
+    data, edges = mnist(), OrientedEdges(DIRECTIONS, shared=0.9)
     train = data.first(40)
     # 64 small parts that may shift by two pixels; a template is made of some of them.
     layers = [Layer(64, size=7, pool_border="same"), Layer(pool=5, pool_border="same")]

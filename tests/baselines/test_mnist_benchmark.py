@@ -75,14 +75,18 @@ def files(tmp_path_factory):
 def test_a_quick_run_stores_and_shows_what_it_found(files, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HCNET_DATA", str(files))
     file = tmp_path / "rows.json"
-    bench = benchmark.main(["--quick", "--only", "k-nn", "--json", str(file)])
+    bench = benchmark.main(["--quick", "--only", "k-nn,lines removed: k-nn", "--json", str(file)])
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert len(rows) == len(bench.rows) == 2 * len(SETS)
+    assert len(rows) == len(bench.rows) == 3 * len(SETS)
     assert {(r["on"], r["per_class"], r["tested"]) for r in rows} == {("validation", 10, 300)}
     errors = {(r["method"], r["corruption"]): r["wrong"] for r in rows}
     for method in ("k-NN, pixels", "k-NN, pooled edges"):
         assert errors[method, "clean"] < 0.5
         assert errors[method, "clean"] < errors[method, "deletion"]
+    removed = "lines removed: k-NN, pixels"
+    for name in SETS:
+        assert errors[removed, name] <= errors["k-NN, pixels", name] + 0.02
+    assert errors[removed, "grid"] < errors["k-NN, pixels", "grid"]
     shown = capsys.readouterr().out
     wrong = 100 * errors["k-NN, pixels", "grid"]
     line = next(line for line in shown.splitlines() if line.startswith("| grid"))

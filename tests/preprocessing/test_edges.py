@@ -21,7 +21,7 @@ def blobs(n=6, size=(20, 17), seed=0):
     return (smooth - smooth.min()) / (smooth.max() - smooth.min())
 
 
-def by_definition(image, n, sigma, threshold, mode):
+def by_definition(image, n, sigma, threshold, mode, shared=1):
     """Every filter as an array of its own, and every pixel on its own."""
     reach = int(np.ceil(3 * sigma))
     y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1]
@@ -39,11 +39,12 @@ def by_definition(image, n, sigma, threshold, mode):
         k = strengths[:, r, c].argmax()
         right, down = round(np.cos(angles[k])), round(np.sin(angles[k]))
         own = best[r + 1, c + 1]
-        edges[k, r, c] = (
+        on = (
             own >= threshold
             and own > best[r + 1 + down, c + 1 + right]
             and own >= best[r + 1 - down, c + 1 - right]
         )
+        edges[:, r, c] = on & (strengths[:, r, c] >= shared * own)
     return edges
 
 
@@ -55,6 +56,17 @@ def test_edges_are_as_defined(n, sigma, threshold, outside, mode):
     expected = [by_definition(image, n, sigma, threshold, mode) for image in images]
     assert edges.any()
     np.testing.assert_array_equal(edges, expected)
+
+
+@pytest.mark.parametrize(("n", "shared"), [(8, 0.9), (16, 0.8), (4, 0)])
+def test_edges_between_directions_are_in_both(n, shared):
+    images = blobs()
+    edges = OrientedEdges(n, shared=shared, threshold=0.1).transform(images)
+    expected = [by_definition(image, n, 1, 0.1, "constant", shared) for image in images]
+    np.testing.assert_array_equal(edges, expected)
+    alone = OrientedEdges(n, threshold=0.1).transform(images)
+    assert (edges >= alone).all()
+    assert edges.sum() > 1.1 * alone.sum()
 
 
 def test_a_quarter_turn_of_the_image_turns_the_channels():
@@ -144,6 +156,7 @@ def test_a_pipeline_classifies_by_edges():
         ({"n_orientations": 10**9}, r"n_orientations must be at most 360, one per degree, got 1"),
         ({"sigma": np.inf}, r"sigma must be a positive number"),
         ({"sigma": "1"}, r"sigma must be a positive number"),
+        ({"shared": -0.1}, r"shared must be a number from 0 to 1, got -0.1"),
         ({"threshold": 1.5}, r"threshold must be a number from 0 to 1, got 1.5"),
         ({"outside": "white"}, r"outside must be one of 'black', 'repeat', got 'white'"),
     ],

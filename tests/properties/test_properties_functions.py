@@ -18,7 +18,7 @@ from hcnet.datasets import (
     PartsData,
     ShapesData,
 )
-from hcnet.preprocessing import OrientedEdges
+from hcnet.preprocessing import LineRemover, OrientedEdges
 
 FILES = [
     f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")
@@ -158,6 +158,26 @@ def test_edges_of_anything(X, name, value):
         assert edges.dtype == bool
         assert edges.shape[1] == model.n_orientations
         np.testing.assert_array_equal(edges, model.transform(X))
+
+
+@given(
+    st.one_of(anything(), images(), images().map(lambda x: x.astype(float) / 3)),
+    st.sampled_from([*LineRemover().get_params(), None]),
+    odd_parameters(),
+)
+@about(
+    *(f"hcnet.preprocessing.LineRemover.{m}" for m in ("fit", "transform", "fit_transform")),
+    "hcnet.preprocessing.LineRemover",
+    "hcnet.preprocessing.LineRemover.set_params",
+    examples=120,
+)
+def test_lines_of_anything(X, name, value):
+    model = LineRemover(**({} if name is None else {name: value}))
+    free = outcome(model.fit_transform, X)
+    if free is not None:
+        assert free.shape == np.shape(X)
+        assert free.dtype == np.asarray(X).dtype
+        np.testing.assert_array_equal(free, model.transform(X))
 
 
 # --- pictures ---------------------------------------------------------------------------------

@@ -46,12 +46,16 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
 @over_threads
 @nb.njit(nogil=True, cache=True)
 def _add_up(first: Any, last: Any, R: Any, start: Any, a: Any, i: Any, j: Any, out: Any) -> None:
+    rows, columns = out.shape[2:]
     for n in range(first, last):
         for f in range(out.shape[1]):
             for b in range(start[f], start[f + 1]):
-                for r in range(out.shape[2]):
-                    for c in range(out.shape[3]):
-                        out[n, f, r, c] += R[n, a[b], r + i[b], c + j[b]]
+                below = R[n, a[b], i[b] : i[b] + rows, j[b] : j[b] + columns]
+                above = out[n, f]
+                # Indices that count from zero become vector instructions.
+                for r in range(rows):
+                    for c in range(columns):
+                        above[r, c] += below[r, c]
 
 
 def bconv(S: BoolArray, W: BoolArray) -> BoolArray:

@@ -26,9 +26,9 @@ from hcnet.pool_messages import class_log_prior
 
 # Chosen on digits that neither train nor test: docs/mnist.md.
 # What a wrong pixel counts, in nats: pixels are wrong together, a stroke at a time.
-PIXEL = 0.2
+PIXEL = 0.1
 # An unexplained pixel costs more than a lacking one in an image as sparse as this.
-UNEXPLAINED, SPARSE = 1.6, 0.0136
+UNEXPLAINED, SPARSE = 2.0, 0.0136
 # A part that lacks more than this share of its elements counts as hidden, for this price.
 HIDDEN = 0.7
 # However full a channel is, there is this much of a chance that nothing is found in it.

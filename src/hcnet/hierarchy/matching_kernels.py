@@ -103,19 +103,24 @@ def _work_out(
     Of the features below it, the one that was found last goes first.
     """
     first, start, elements = features
+    # Read once: a view of an array costs more than what is done with it.
+    h, w, top, left = pools[0][0]
+    height, width = mark.shape[1:]
     waiting, total = 1, 0.0
     while waiting:
         waiting -= 1
-        level, f, r, c = todo[waiting]
+        level, f, r, c = todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3]
         f += first[level]
+        below = messages[begins[max(level - 1, 0)] : begins[max(level, 1)]]
         for e in range(start[f], start[f + 1]):
             a, y, x = elements[e, 0], r + elements[e, 1], c + elements[e, 2]
             if level == 0:
-                _mark_window(a, y, x, pools[0][0], name, mark)
+                for row in range(max(y - top, 0), min(y - top + h, height)):
+                    for column in range(max(x - left, 0), min(x - left + w, width)):
+                        mark[a, row, column] = name
                 if len(first) == 1:
                     total += lowest[a, y, x]
                 continue
-            below = messages[begins[level - 1] : begins[level]]
             value, member, row, column = _best_member(level, a, y, x, below, pools)
             floor = hidden[first[level - 1] + a]
             if level == len(first) - 1:
@@ -130,19 +135,11 @@ def _work_out(
 
 
 @_kernel
-def _mark_window(a: Any, y: Any, x: Any, window: Any, name: Any, mark: Any) -> None:
-    h, w, top, left = window
-    for row in range(max(y - top, 0), min(y - top + h, mark.shape[1])):
-        for column in range(max(x - left, 0), min(x - left + w, mark.shape[2])):
-            mark[a, row, column] = name
-
-
-@_kernel
 def _best_member(level: Any, a: Any, y: Any, x: Any, message: Any, pools: Any) -> Any:
     """Where an element of R is best: what it gains, the member, row and column; first of equals."""
     window, below, columns, prior, log_priors = pools
-    h, w, top, left = window[level]
-    height, width = below[level]
+    h, w, top, left = window[level, 0], window[level, 1], window[level, 2], window[level, 3]
+    height, width = below[level, 0], below[level, 1]
     at = prior[level] + (y * columns[level] + x) * h * w
     best, member, row, column = -np.inf, 0, 0, 0
     for i in range(h):

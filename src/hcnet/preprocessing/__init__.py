@@ -1,5 +1,6 @@
 """From grey images to the binary channels that networks learn from."""
 
 from hcnet.preprocessing.edges import OrientedEdges
+from hcnet.preprocessing.lines import LineRemover
 
-__all__ = ["OrientedEdges"]
+__all__ = ["LineRemover", "OrientedEdges"]

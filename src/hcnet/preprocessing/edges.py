@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -28,8 +29,9 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
 
     The derivative of a Gaussian is taken in all directions.  A pixel is on in the channel of the
     direction in which the image brightens most, if it does so by more than at the neighbours ahead
-    and behind, and by enough.  So every pixel is on in at most one channel, and edges are one
-    pixel thick.  Where two pixels share an edge equally, it belongs to the brighter one.
+    and behind, and by enough.  So every pixel is on in at most one channel (unless `shared` asks
+    for more), and edges are one pixel thick.  Where two pixels share an edge equally, it belongs to
+    the brighter one.
 
     There is nothing to learn: `fit` only checks the parameters.
 
@@ -45,6 +47,10 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
     threshold : float, default=0.25
         Least strength of an edge.  A straight edge from black to white has about 1, which is the
         most there can be; half the contrast has half the strength.
+    shared : float, default=1.0
+        An edge is also on in other channels in which it has at least this share of its strength in
+        the best one.  With 1 it is in one channel alone, and an edge between two directions looks
+        like another one as soon as it turns a little; with 0.9 it is in both then.
     outside : {"black", "repeat"}, default="black"
         What lies around the image: black, or its outermost pixels again.  With "black", ink that
         touches the border has an edge there.
@@ -69,11 +75,13 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
         *,
         sigma: float = 1.0,
         threshold: float = 0.25,
+        shared: float = 1.0,
         outside: str = "black",
     ) -> None:
         self.n_orientations = n_orientations
         self.sigma = sigma
         self.threshold = threshold
+        self.shared = shared
         self.outside = outside
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
@@ -115,10 +123,15 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
         edges = np.zeros((n, self.n_orientations, height, width), bool)
         for start in range(0, n, _CHUNK):
             chunk = images[start : start + _CHUNK].astype(np.float32) / np.float32(white)
-            strength, channel = _strongest(chunk, self.sigma, _OUTSIDE[self.outside], directions)
+            strengths = _strengths(chunk, self.sigma, _OUTSIDE[self.outside], directions)
+            strength, channel = _strongest(strengths)
             on = _peaks(strength, channel, directions) & (strength >= self.threshold)
             image, row, column = np.nonzero(on)
-            edges[start + image, channel[on], row, column] = True
+            own = edges[start : start + _CHUNK]
+            own[image, channel[on], row, column] = True
+            if self.shared < 1:
+                for k, other in enumerate(strengths()):
+                    own[:, k] |= on & (other >= np.float32(self.shared) * strength)
         return edges
 
     def _check_parameters(self) -> None:
@@ -133,6 +146,7 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
                 f"{self.sigma!r}; 1 fits strokes that are two to four pixels thick."
             )
         check_share("threshold", self.threshold)
+        check_share("shared", self.shared)
         check_choice("outside", self.outside, tuple(_OUTSIDE))
 
     def __sklearn_tags__(self) -> Any:
@@ -170,10 +184,10 @@ def _filters(
     return smooth, slope, shares
 
 
-def _strongest(
+def _strengths(
     images: FloatArray, sigma: float, mode: str, directions: NDArray[np.float64]
-) -> tuple[FloatArray, NDArray[np.intp]]:
-    """The largest strength over all directions, and which direction that is."""
+) -> Callable[[], Iterator[FloatArray]]:
+    """What gives the strengths in all directions, one after the other, whenever it is called."""
     smooth, slope, shares = _filters(sigma, directions)
 
     def filtered(across: NDArray[np.float64], along: NDArray[np.float64]) -> FloatArray:
@@ -182,10 +196,17 @@ def _strongest(
         return result
 
     right, down = filtered(slope, smooth), filtered(smooth, slope)
-    best = np.full(images.shape, -np.inf, np.float32)
-    channel = np.zeros(images.shape, np.intp)
-    for k, (x, y) in enumerate(shares):
-        strength = x * right + y * down
+    return lambda: (x * right + y * down for x, y in shares)
+
+
+def _strongest(
+    strengths: Callable[[], Iterator[FloatArray]],
+) -> tuple[FloatArray, NDArray[np.intp]]:
+    """The largest strength over all directions, and which direction that is."""
+    each = strengths()
+    best = next(each)
+    channel = np.zeros(best.shape, np.intp)
+    for k, strength in enumerate(each, start=1):
         better = strength > best
         best[better] = strength[better]
         channel[better] = k

@@ -155,7 +155,7 @@ BAD_OPTIONS = [
     ({"p10": 0.1}, "p01 and p10 must be given together"),
     ({"algorithm": "magic"}, "algorithm must be one of 'refined', 'mpmp', got 'magic'"),
     ({"schedule": "never"}, "schedule must be one of 'sequential'"),
-    ({"engine": "steam"}, "engine must be one of 'active', 'dense', 'reference'"),
+    ({"engine": "steam"}, "engine must be one of 'active', 'beliefs', 'dense', 'reference'"),
     ({"damping": 0.0}, "damping must be larger than 0 and at most 1"),
     ({"damping": 1.1}, "damping must be"),
     ({"n_init": 0}, "n_init must be a whole number of at least 1"),

@@ -231,7 +231,7 @@ BAD_OPTIONS = [
     ({"max_seconds": 0}, "max_seconds must be a positive number, or None for no limit"),
     ({"max_memory": 0}, "max_memory must be a whole number of at least 1, or None for no limit"),
     ({"schedule": "never"}, "schedule must be one of 'sequential'"),
-    ({"engine": "steam"}, "engine must be one of 'active', 'dense', 'reference'"),
+    ({"engine": "steam"}, "engine must be one of 'active', 'beliefs', 'dense', 'reference'"),
     ({"random_state": -1}, "random_state must be None, a whole number"),
     ({"n_classes": 10**30}, "n_classes must be at most 1048576, got 1"),
     (

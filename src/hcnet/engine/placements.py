@@ -95,7 +95,7 @@ def placement_memory(features: Sequence[Feature]) -> int:
     A message and the number of its placement for every pixel below a candidate; for a candidate
     where it is, whose, how it fits, and what is believed of it now and was before.
     """
-    return sum(len(feature.candidates[0]) * (8 * feature.offsets.size + 48) for feature in features)
+    return sum(len(feature.candidates.positions) * (8 * feature.offsets.size + 48) for feature in features)
 
 
 class PlacementPassing:
@@ -116,7 +116,7 @@ class PlacementPassing:
         self._damping = np.float32(damping)
         canvas = improver.canvas
         sign = canvas.sign.reshape(-1)
-        found = [feature.candidates[0] for feature in features]
+        found = [feature.candidates.positions for feature in features]
         self._positions = np.concatenate([*found, np.empty(0, np.int64)])
         self._owners = np.repeat(np.arange(len(features)), [len(x) for x in found])
         self._begin, self._members = _edges(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,13 @@ from hcnet.solutions.canvas import Canvas
 
 IntArray = NDArray[np.int64]
 NOWHERE: IntArray = np.empty((0, 4), np.int64)
+
+
+class Candidates(NamedTuple):
+    """Positions where a feature has more on pixels than off pixels below it."""
+
+    positions: IntArray
+    fits: NDArray[np.float64]  # on pixels, less off pixels × the ratio of their evidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +40,21 @@ class Feature:
         return self.canvas.offsets(self.weights)
 
     @cached_property
-    def candidates(self) -> tuple[IntArray, NDArray[np.int32], NDArray[np.int32]]:
-        """Where it fits the image at all; on pixels and off pixels below it there."""
+    def candidates(self) -> Candidates:
+        """Where it fits the image at all, from the first image's first row on."""
         canvas = self.canvas
-        found: tuple[IntArray, NDArray[np.int32], NDArray[np.int32]] = kernels.find_candidates(
+        positions, on, off = kernels.find_candidates(
             canvas.sign.reshape(-1), self.offsets, canvas.geometry, self.ratio
         )
-        return found
+        return Candidates(positions, on - self.ratio * off)
+
+    @cached_property
+    def tiles(self) -> tuple[Candidates, IntArray]:
+        """The candidates tile by tile, the best first in each, and where each tile begins."""
+        positions, fits = self.candidates.positions, self.candidates.fits
+        rank = np.argsort(-fits, kind="stable")
+        order, begin = kernels.tile_candidates(positions[rank], self.canvas.geometry)
+        return Candidates(positions[rank][order], fits[rank][order]), begin
 
 
 @dataclass(frozen=True, eq=False)

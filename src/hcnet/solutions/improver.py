@@ -122,23 +122,24 @@ class Improver:
         cost = -float(logit(priors.p_S))
         geometry = self.canvas.geometry
         offsets, starts = concatenate_offsets(features)
-        sizes = [len(feature.candidates[0]) for feature in features]
-        positions, on, off = (
-            np.concatenate([feature.candidates[k] for feature in features]) for k in range(3)
-        )
-        owners = np.repeat(np.arange(len(features)), sizes)
-        bounds = k1 * on - k0 * off
-        rank, bucket, scale = kernels.rank_candidates(bounds, cost)
-        positions, owners, bounds = positions[rank], owners[rank], bounds[rank]
         model = offsets, starts, geometry, k1, k0, cost
         cover = kernels.make_cover(placements, offsets, starts, geometry, self._sign.size)
-        added = kernels.place_greedily(self._sign, cover, positions, owners, bucket, scale, *model)
+        owned = np.cumsum([0] + [len(feature.candidates.positions) for feature in features])
+        anywhere = (
+            np.concatenate([feature.candidates.positions for feature in features]),
+            np.concatenate([feature.candidates.fits for feature in features]),
+        )
+        added = kernels.place_greedily(self._sign, cover, *anywhere, owned, *model)
         placements = np.concatenate([placements, added])
-        tiles = kernels.tile_candidates(positions, geometry)
+        nearby = (
+            np.concatenate([feature.tiles[0].positions for feature in features]),
+            np.concatenate([feature.tiles[0].fits for feature in features]),
+            np.stack([f.tiles[1] + at for f, at in zip(features, owned, strict=False)]),
+        )
         for _ in range(exchanges):
             turn = rng.permutation(len(placements))
             keep, changed = kernels.exchange(
-                self._sign, cover, placements, turn, positions, owners, bounds, tiles, *model
+                self._sign, cover, placements, turn, *nearby, *model
             )
             placements = placements[keep]
             if not changed:

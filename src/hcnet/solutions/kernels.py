@@ -89,35 +89,6 @@ def _change(cover: Any, base: int, offsets: Any, a: int, b: int, by: int) -> Non
 
 
 @_jit
-def rank_candidates(bounds: Any, cost: float) -> Any:
-    """Candidates worth more than `cost`, the most gainful first; and the bucket of each.
-
-    Sorting by counting: buckets are finer than the gain of half a pixel as long as no feature
-    has more than BUCKETS / 2 pixels on.
-    """
-    top = cost
-    for z in range(bounds.size):
-        top = max(top, bounds[z])
-    scale = (BUCKETS - 1) / max(top - cost, 1e-9)
-    begin = np.zeros(BUCKETS + 1, np.int64)
-    for z in range(bounds.size):
-        if bounds[z] > cost:
-            begin[BUCKETS - int((bounds[z] - cost) * scale)] += 1
-    for k in range(BUCKETS):
-        begin[k + 1] += begin[k]
-    order = np.empty(begin[BUCKETS], np.int64)
-    bucket = np.empty(begin[BUCKETS], np.int64)
-    for z in range(bounds.size):
-        if bounds[z] > cost:
-            k = int((bounds[z] - cost) * scale)
-            at = begin[BUCKETS - 1 - k]
-            begin[BUCKETS - 1 - k] += 1
-            order[at] = z
-            bucket[at] = k
-    return order, bucket, scale
-
-
-@_jit
 def _bare_windows(sign: Any, cover: Any, geometry: Any) -> Any:
     """Uncovered on pixels in the window at every position."""
     image, width, hs, ws, h, w, n_images = geometry
@@ -147,9 +118,8 @@ def place_greedily(
     sign: Any,
     cover: Any,
     candidates: Any,
-    features: Any,
-    bucket: Any,
-    scale: float,
+    fits: Any,
+    owned: Any,
     offsets: Any,
     starts: Any,
     geometry: Any,
@@ -159,29 +129,48 @@ def place_greedily(
 ) -> Any:
     """Add the most gainful placement, again and again, while it gains more than it costs.
 
+    Candidates come feature by feature, those of feature f from ``owned[f]`` on; k1 × `fits` is
+    what each would gain if nothing were covered.
+
     Lazy: a candidate's gain is looked at only when it comes to the front of the queue, and
     falls back if other placements have covered its on pixels since.  Covering on pixels lowers
     gains, so a candidate still at the front is the best there is, to within a bucket.  (Where
     a placement covers off pixels, the gains of others there rise: those it may pass over;
-    `exchange` looks at them again.)
-    Candidates come ranked; they join the queue in a few tiers, and at each tier those whose
+    `exchange` looks at them again.)  Buckets are finer than the gain of half a pixel as long as
+    no feature has more than BUCKETS / 2 pixels on.
+    Candidates join the queue in a few tiers, the most gainful first, and at each tier those whose
     window holds too few uncovered pixels by then are left out.
     """
     image, width = geometry[0], geometry[1]
     n = candidates.size
+    top = cost
+    for z in range(n):
+        top = max(top, k1 * fits[z])
+    scale = (BUCKETS - 1) / max(top - cost, 1e-9)
     head = np.full(BUCKETS, -1, np.int64)
     after = np.empty(n, np.int64)
+    owner = np.empty(n, np.int64)
     placed = np.empty((n, 4), np.int64)
     count = 0
-    joined = 0
+    seen = -1
+    bare = np.empty(0, np.int32)
+    highest = BUCKETS
     for tier in range(TIERS - 1, -1, -1):
         lowest = tier * BUCKETS // TIERS
-        bare = _bare_windows(sign, cover, geometry)
-        while joined < n and bucket[joined] >= lowest:
-            if k1 * bare[candidates[joined]] > cost:
-                after[joined] = head[bucket[joined]]
-                head[bucket[joined]] = joined
-            joined += 1
+        if seen != count:  # what is uncovered has changed since the tier before
+            bare = _bare_windows(sign, cover, geometry)
+            seen = count
+        for f in range(owned.size - 1):
+            for z in range(owned[f], owned[f + 1]):
+                bound = k1 * fits[z]
+                if bound <= cost or k1 * bare[candidates[z]] <= cost:
+                    continue
+                b = int((bound - cost) * scale)
+                if lowest <= b < highest:
+                    owner[z] = f
+                    after[z] = head[b]
+                    head[b] = z
+        highest = lowest
         b = BUCKETS - 1
         while b >= lowest:
             z = head[b]
@@ -189,7 +178,7 @@ def place_greedily(
                 b -= 1
                 continue
             head[b] = after[z]
-            f = features[z]
+            f = owner[z]
             i, r, c = locate(candidates[z], geometry)
             base = i * image + r * width + c
             gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
@@ -211,9 +200,9 @@ def place_greedily(
 
 @_jit
 def tile_candidates(candidates: Any, geometry: Any) -> Any:
-    """Candidates by tiles of one window each, so that neighbours are found fast.
+    """Candidates of a feature by tiles of one window each, so that neighbours are found fast.
 
-    Within a tile they keep their order: the most gainful first.
+    Within a tile they keep their order.  Returns the order, and where each tile begins in it.
     """
     _, _, hs, ws, h, w, n_images = geometry
     rows = (hs + h - 1) // h
@@ -232,7 +221,7 @@ def tile_candidates(candidates: Any, geometry: Any) -> Any:
     for z in range(n):
         order[fill[tile[z]]] = z
         fill[tile[z]] += 1
-    return order, begin, rows, cols
+    return order, begin
 
 
 @_jit
@@ -242,9 +231,8 @@ def exchange(
     placements: Any,
     turn: Any,
     candidates: Any,
-    features: Any,
-    bounds: Any,
-    tiles: Any,
+    fits: Any,
+    begin: Any,
     offsets: Any,
     starts: Any,
     geometry: Any,
@@ -254,15 +242,18 @@ def exchange(
 ) -> Any:
     """Take out one placement at a time and put the best candidate near it in its place.
 
+    Candidates of feature f in a tile begin at ``begin[f, tile]``, those that fit best first; k1 ×
+    `fits` is what each would gain if nothing were covered.  Of candidates in a tile that gain the
+    same, the one that fits best is taken.
     Returns which placements are left and how many changed; `placements` and `cover` change in
     place.
     """
-    image, width, h, w = geometry[0], geometry[1], geometry[4], geometry[5]
-    order, begin, rows, cols = tiles
+    image, width, hs, ws, h, w, _ = geometry
+    rows = (hs + h - 1) // h
+    cols = (ws + w - 1) // w
     keep = np.ones(placements.shape[0], np.bool_)
     changed = 0
     bare = _bare_windows(sign, cover, geometry)
-    slack = 0.5 * k1  # candidates are ranked to within a bucket, which is finer than that
     for z in turn:
         i, f0, r0, c0 = placements[z]
         base0 = i * image + r0 * width + c0
@@ -275,22 +266,25 @@ def exchange(
         for tr in range(max(0, r0 // h - 1), min(rows, r0 // h + 2)):
             for tc in range(max(0, c0 // w - 1), min(cols, c0 // w + 2)):
                 tile = (i * rows + tr) * cols + tc
-                for y in range(begin[tile], begin[tile + 1]):
-                    x = order[y]
-                    if bounds[x] <= best - slack:
-                        break  # the rest of the tile gains less still
-                    p = candidates[x]
-                    # Not enough bare pixels in the window, even with those just released.
-                    if k1 * (bare[p] + released) <= best + 1e-6:
-                        continue
-                    _, r, c = locate(p, geometry)
-                    if abs(r - r0) >= h or abs(c - c0) >= w:
-                        continue
-                    f = features[x]
-                    base = i * image + r * width + c
-                    gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
-                    if gain > best + 1e-6:
-                        best, bf, br, bc = gain, f, r, c
+                bound_of_best = np.inf
+                for f in range(begin.shape[0]):
+                    for x in range(begin[f, tile], begin[f, tile + 1]):
+                        bound = k1 * fits[x]
+                        if bound <= best + 1e-6:
+                            break  # the rest of the tile gains less still
+                        p = candidates[x]
+                        # Not enough bare pixels in the window, even with those just released.
+                        if k1 * (bare[p] + released) < best - 1e-6:
+                            continue
+                        _, r, c = locate(p, geometry)
+                        if abs(r - r0) >= h or abs(c - c0) >= w:
+                            continue
+                        base = i * image + r * width + c
+                        gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
+                        if gain > best + 1e-6 or (
+                            gain > best - 1e-6 and bound > bound_of_best + 1e-6
+                        ):
+                            best, bf, br, bc, bound_of_best = gain, f, r, c, bound
         if best <= cost + 1e-6:
             keep[z] = False
             changed += 1

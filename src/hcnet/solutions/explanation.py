@@ -49,12 +49,19 @@ class Feature:
         return Candidates(positions, on - self.ratio * off)
 
     @cached_property
-    def tiles(self) -> tuple[Candidates, IntArray]:
-        """The candidates tile by tile, the best first in each, and where each tile begins."""
+    def tiles(self) -> tuple[Candidates, IntArray, NDArray[np.float64]]:
+        """The candidates tile by tile, the best first in each.
+
+        Then where each tile begins, and how well its first candidate fits.
+        """
         positions, fits = self.candidates.positions, self.candidates.fits
         rank = np.argsort(-fits, kind="stable")
         order, begin = kernels.tile_candidates(positions[rank], self.canvas.geometry)
-        return Candidates(positions[rank][order], fits[rank][order]), begin
+        ordered = Candidates(positions[rank][order], fits[rank][order])
+        filled = begin[1:] > begin[:-1]
+        best = np.zeros(len(filled))
+        best[filled] = ordered.fits[begin[:-1][filled]]
+        return ordered, begin, best
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,13 +135,16 @@ class Improver:
             np.concatenate([feature.tiles[0].positions for feature in features]),
             np.concatenate([feature.tiles[0].fits for feature in features]),
             np.stack([f.tiles[1] + at for f, at in zip(features, owned, strict=False)]),
+            np.stack([feature.tiles[2] for feature in features], axis=-1),
         )
+        looked = np.zeros(len(placements), np.int64)
+        stirred = np.zeros(len(features[0].tiles[2]), np.int64)
         for _ in range(exchanges):
             turn = rng.permutation(len(placements))
             keep, changed = kernels.exchange(
-                self._sign, cover, placements, turn, *nearby, *model
+                self._sign, cover, placements, turn, *nearby, looked, stirred, *model
             )
-            placements = placements[keep]
+            placements, looked = placements[keep], looked[keep]
             if not changed:
                 break
         return placements

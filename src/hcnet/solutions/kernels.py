@@ -147,29 +147,37 @@ def place_greedily(
     for z in range(n):
         top = max(top, k1 * fits[z])
     scale = (BUCKETS - 1) / max(top - cost, 1e-9)
+    # Covering more leaves fewer pixels bare, so that what has too few now is out for good.
+    bare = _bare_windows(sign, cover, geometry)
+    left = 0
+    for z in range(n):
+        left += k1 * min(fits[z], bare[candidates[z]]) > cost
+    which = np.empty(left, np.int64)
+    owner = np.empty(left, np.int64)
+    bucket = np.empty(left, np.int64)
+    left = 0
+    for f in range(owned.size - 1):
+        for z in range(owned[f], owned[f + 1]):
+            if k1 * min(fits[z], bare[candidates[z]]) > cost:
+                which[left] = candidates[z]
+                owner[left] = f
+                bucket[left] = int((k1 * fits[z] - cost) * scale)
+                left += 1
     head = np.full(BUCKETS, -1, np.int64)
-    after = np.empty(n, np.int64)
-    owner = np.empty(n, np.int64)
-    placed = np.empty((n, 4), np.int64)
+    after = np.empty(left, np.int64)
+    placed = np.empty((left, 4), np.int64)
     count = 0
-    seen = -1
-    bare = np.empty(0, np.int32)
+    seen = 0
     highest = BUCKETS
     for tier in range(TIERS - 1, -1, -1):
         lowest = tier * BUCKETS // TIERS
-        if seen != count:  # what is uncovered has changed since the tier before
+        if seen != count:
             bare = _bare_windows(sign, cover, geometry)
             seen = count
-        for f in range(owned.size - 1):
-            for z in range(owned[f], owned[f + 1]):
-                bound = k1 * fits[z]
-                if bound <= cost or k1 * bare[candidates[z]] <= cost:
-                    continue
-                b = int((bound - cost) * scale)
-                if lowest <= b < highest:
-                    owner[z] = f
-                    after[z] = head[b]
-                    head[b] = z
+        for z in range(left):
+            if lowest <= bucket[z] < highest and k1 * bare[which[z]] > cost:
+                after[z] = head[bucket[z]]
+                head[bucket[z]] = z
         highest = lowest
         b = BUCKETS - 1
         while b >= lowest:
@@ -179,7 +187,7 @@ def place_greedily(
                 continue
             head[b] = after[z]
             f = owner[z]
-            i, r, c = locate(candidates[z], geometry)
+            i, r, c = locate(which[z], geometry)
             base = i * image + r * width + c
             gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
             if gain <= cost + 1e-6:
@@ -233,6 +241,9 @@ def exchange(
     candidates: Any,
     fits: Any,
     begin: Any,
+    best_fits: Any,
+    looked: Any,
+    stirred: Any,
     offsets: Any,
     starts: Any,
     geometry: Any,
@@ -243,8 +254,10 @@ def exchange(
     """Take out one placement at a time and put the best candidate near it in its place.
 
     Candidates of feature f in a tile begin at ``begin[f, tile]``, those that fit best first; k1 ×
-    `fits` is what each would gain if nothing were covered.  Of candidates in a tile that gain the
-    same, the one that fits best is taken.
+    `fits` is what each would gain if nothing were covered, and ``best_fits[tile, f]`` is that of
+    the first.  Of candidates in a tile that gain the same, the one that fits best is taken.
+    `looked` says when each placement had its last turn, `stirred` when something changed in each
+    tile: where nothing has since, a placement would only come to the same end again.
     Returns which placements are left and how many changed; `placements` and `cover` change in
     place.
     """
@@ -254,8 +267,18 @@ def exchange(
     keep = np.ones(placements.shape[0], np.bool_)
     changed = 0
     bare = _bare_windows(sign, cover, geometry)
+    clock = stirred.max()
     for z in turn:
         i, f0, r0, c0 = placements[z]
+        # What covers the windows in reach of this one stands at most two tiles away.
+        latest = -1
+        for tr in range(max(0, r0 // h - 2), min(rows, r0 // h + 3)):
+            for tc in range(max(0, c0 // w - 2), min(cols, c0 // w + 3)):
+                latest = max(latest, stirred[(i * rows + tr) * cols + tc])
+        if latest < looked[z]:
+            continue
+        clock += 1
+        looked[z] = clock
         base0 = i * image + r0 * width + c0
         _change(cover, base0, offsets, starts[f0], starts[f0 + 1], -1)
         best = _gain(sign, cover, base0, offsets, starts[f0], starts[f0 + 1], k1, k0)
@@ -266,15 +289,18 @@ def exchange(
         for tr in range(max(0, r0 // h - 1), min(rows, r0 // h + 2)):
             for tc in range(max(0, c0 // w - 1), min(cols, c0 // w + 2)):
                 tile = (i * rows + tr) * cols + tc
-                bound_of_best = np.inf
+                fit_of_best = np.inf
                 for f in range(begin.shape[0]):
+                    if k1 * best_fits[tile, f] <= best + 1e-6:
+                        continue
                     for x in range(begin[f, tile], begin[f, tile + 1]):
                         bound = k1 * fits[x]
                         if bound <= best + 1e-6:
                             break  # the rest of the tile gains less still
                         p = candidates[x]
                         # Not enough bare pixels in the window, even with those just released.
-                        if k1 * (bare[p] + released) < best - 1e-6:
+                        most = k1 * (bare[p] + released)
+                        if most < best - 1e-6 or (most <= best + 1e-6 and bound <= fit_of_best):
                             continue
                         _, r, c = locate(p, geometry)
                         if abs(r - r0) >= h or abs(c - c0) >= w:
@@ -282,15 +308,18 @@ def exchange(
                         base = i * image + r * width + c
                         gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
                         if gain > best + 1e-6 or (
-                            gain > best - 1e-6 and bound > bound_of_best + 1e-6
+                            gain > best - 1e-6 and bound > fit_of_best
                         ):
-                            best, bf, br, bc, bound_of_best = gain, f, r, c, bound
+                            best, bf, br, bc, fit_of_best = gain, f, r, c, bound + 1e-6
         if best <= cost + 1e-6:
             keep[z] = False
             changed += 1
+            stirred[(i * rows + r0 // h) * cols + c0 // w] = clock
             continue
         if bf != f0 or br != r0 or bc != c0:
             changed += 1
+            stirred[(i * rows + r0 // h) * cols + c0 // w] = clock
+            stirred[(i * rows + br // h) * cols + bc // w] = clock
         _change(cover, i * image + br * width + bc, offsets, starts[bf], starts[bf + 1], 1)
         placements[z, 1] = bf
         placements[z, 2] = br

@@ -11,8 +11,8 @@ from hcnet.layers import FeatureLayer
 from hcnet.objective import Counts, Priors, estimate
 from hcnet.solutions import kernels
 from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import NOWHERE, concatenate_offsets
-from hcnet.solutions.improver import Improver
+from hcnet.solutions.explanation import NOWHERE, Feature, concatenate_offsets
+from hcnet.solutions.improver import Improver, _together
 
 # images, channels, image size, window, border, share of missing pixels
 SHAPES = {
@@ -78,43 +78,39 @@ class Problem:
 
     def candidates(self):
         """Positions, owners and bounds of all candidates."""
-        found = [feature.candidates for feature in self.features]
-        owners = np.repeat(np.arange(len(found)), [len(x[0]) for x in found])
-        positions, on, off = (np.concatenate([x[k] for x in found]) for k in range(3))
-        return positions, owners, K1 * on - K0 * off
+        positions, fits, owned = _together([feature.candidates for feature in self.weighted()])
+        return positions, np.repeat(np.arange(len(self.W)), np.diff(owned)), K1 * fits
+
+    def weighted(self):
+        """The features, for the evidence K1 and K0."""
+        return [Feature(self.canvas, w, K0 / K1) for w in self.W]
 
     def place(self, cost):
-        """Greedy placement from scratch: placements, cover, and the ranked candidates."""
-        positions, owners, bounds = self.candidates()
-        rank, bucket, scale = kernels.rank_candidates(bounds, cost)
-        ranked = positions[rank], owners[rank], bounds[rank]
+        """Greedy placement from scratch: placements and cover."""
+        found = _together([feature.candidates for feature in self.weighted()])
         cover = self.make_cover(NOWHERE)
-        placed = kernels.place_greedily(
-            self.sign, cover, *ranked[:2], bucket, scale, *self.offsets, self.geometry, K1, K0, cost
-        )
-        return placed, cover, ranked
+        model = *self.offsets, self.geometry, K1, K0, cost
+        return kernels.place_greedily(self.sign, cover, *found, *model), cover
 
-    def exchange(self, placements, cost):
-        _, _, (positions, owners, bounds) = self.place(cost)
-        tiles = kernels.tile_candidates(positions, self.geometry)
+    def exchange(self, placements, cost, passes=1, again=False):
+        """Some passes; with `again`, all placements are looked at in each."""
+        tiles = [feature.tiles for feature in self.weighted()]
+        positions, fits, owned = _together([tile.candidates for tile in tiles])
+        begin = np.stack([tile.begin for tile in tiles]) + owned[:-1, None]
+        tiled = positions, fits, begin, np.stack([tile.best for tile in tiles], axis=-1)
         cover = self.make_cover(placements)
         after = placements.copy()
-        keep, changed = kernels.exchange(
-            self.sign,
-            cover,
-            after,
-            self.rng.permutation(len(after)),
-            positions,
-            owners,
-            bounds,
-            tiles,
-            *self.offsets,
-            self.geometry,
-            K1,
-            K0,
-            cost,
-        )
-        return after[keep], changed, cover
+        looked, stirred = np.zeros(len(after), np.int64), np.zeros(begin.shape[1] - 1, np.int64)
+        model = *self.offsets, self.geometry, K1, K0, cost
+        for _ in range(passes):
+            if again:
+                looked[:] = 0
+            turn = self.rng.permutation(len(after))
+            keep, changed = kernels.exchange(
+                self.sign, cover, after, turn, tiled, looked, stirred, *model
+            )
+            after, looked = after[keep], looked[keep]
+        return after, changed, cover
 
 
 @EVERY_SHAPE
@@ -154,14 +150,27 @@ def test_candidates_are_where_a_feature_fits(shape, seed, ratio):
     assert list(zip(*got, strict=True)) == wanted
 
 
+@EVERY_SHAPE
 @SEEDS
-def test_candidates_are_ranked_by_gain(seed):
-    bounds = np.random.default_rng(seed).normal(5, 5, 500)
-    order, bucket, scale = kernels.rank_candidates(bounds, 2.0)
-    assert sorted(order) == list(np.flatnonzero(bounds > 2.0))
-    assert (np.diff(bucket) <= 0).all()
-    np.testing.assert_array_equal(bucket, ((bounds[order] - 2.0) * scale).astype(int))
-    assert bucket[0] == kernels.BUCKETS - 1
+def test_tiles_hold_all_candidates_the_best_first(shape, seed):
+    p = Problem(shape, seed)
+    hs, ws = p.canvas.layer.placement_size
+    h, w = p.canvas.layer.feature_size
+    cols = -(-ws // w)
+    rows = -(-hs // h)
+    for feature in p.features:
+        tiles = feature.tiles
+        positions, fits = tiles.candidates
+        assert sorted(zip(positions, fits, strict=True)) == list(
+            zip(*feature.candidates, strict=True)
+        )
+        assert len(tiles.begin) == len(tiles.best) + 1 == p.canvas.n_images * rows * cols + 1
+        for t, best in enumerate(tiles.best):
+            here = slice(tiles.begin[t], tiles.begin[t + 1])
+            n, r, c = kernels.locate(positions[here], p.geometry)
+            assert ((n * rows + r // h) * cols + c // w == t).all()
+            assert (np.diff(fits[here]) <= 0).all()
+            assert best == max(fits[here], default=0)
 
 
 @EVERY_SHAPE
@@ -169,7 +178,7 @@ def test_candidates_are_ranked_by_gain(seed):
 def test_greedy_placement_is_what_it_says(shape, seed):
     p = Problem(shape, seed)
     cost = 1.1 * K1
-    placed, cover, _ = p.place(cost)
+    placed, cover = p.place(cost)
     np.testing.assert_array_equal(cover, p.make_cover(placed))
     assert len(np.unique(placed, axis=0)) == len(placed)
     for k in range(len(placed)):  # every placement paid for itself when it was made
@@ -183,7 +192,8 @@ def test_greedy_placement_takes_the_best_first(shape, seed):
     p = Problem(shape, seed)
     p.sign[p.sign < 0] = 0
     cost = 0.5 * K1
-    placed, _, (positions, owners, bounds) = p.place(cost)
+    placed, _ = p.place(cost)
+    positions, owners, bounds = p.candidates()
     assert len(placed)
     width = (bounds.max() - cost) / (kernels.BUCKETS - 1)
     hs, ws = p.canvas.layer.placement_size
@@ -209,6 +219,53 @@ def test_exchange_never_loses(shape, seed):
     assert p.value(after, cost) >= p.value(p.placements, cost) - 1e-9
     same = len(after) == len(p.placements) and (after == p.placements).all()
     assert same == (changed == 0)
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_exchange_looks_again_only_where_it_matters(shape, seed):
+    """Passing over placements around which nothing has changed changes nothing."""
+    cost = 1.1 * K1
+    found = [
+        Problem(shape, seed, density=0.05).exchange(
+            Problem(shape, seed, density=0.05).placements, cost, passes=4, again=again
+        )[0]
+        for again in (False, True)
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+@EVERY_SHAPE
+@SEEDS
+def test_supplanting_never_loses(shape, seed):
+    p = Problem(shape, seed, density=0.05)
+    cost = 0.8 * K1
+    positions, owners, bounds = p.candidates()
+    order = np.argsort(-bounds, kind="stable")
+    cover = p.make_cover(p.placements)
+    model = *p.offsets, p.geometry, K1, K0, cost
+    after = kernels.supplant(p.sign, cover, p.placements, positions[order], owners[order], *model)
+    np.testing.assert_array_equal(cover, p.make_cover(after))
+    before = p.value(p.placements, cost)
+    changed = sorted(map(tuple, after)) != sorted(map(tuple, p.placements))
+    assert p.value(after, cost) > before + 1e-9 if changed else len(after) == len(p.placements)
+
+
+def test_supplanting_puts_one_in_place_of_two():
+    """What two placements explain together, where an exchange of either gains nothing."""
+    pixels = np.zeros((1, 1, 3, 16), bool)
+    pixels[0, 0, 1, 1:9] = True
+    layer = FeatureLayer(2, 1, (1, 8), (3, 16), "valid")
+    improver = Improver(Canvas(layer, Images(pixels, np.ones_like(pixels))), Priors())
+    half, whole = np.arange(8) < 4, np.arange(8) < 8
+    pair = [improver.feature(weights[None, None]) for weights in (half, whole)]
+    start = np.array([[0, 0, 1, 1], [0, 0, 1, 5]])
+    priors = Priors(p_S=0.1, p_W=0.3, p01=0.1, p10=0.1)
+    rng = np.random.default_rng(0)
+    stuck = improver.place(pair, start, priors, rng)
+    assert sorted(map(tuple, stuck)) == sorted(map(tuple, start))
+    found = improver.place(pair, start, priors, rng, fresh=[1])
+    assert found.tolist() == [[0, 1, 1, 1]]
 
 
 @pytest.mark.parametrize("shape", ["full", "channels and missing pixels", "flat window"])

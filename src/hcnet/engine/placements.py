@@ -95,7 +95,9 @@ def placement_memory(features: Sequence[Feature]) -> int:
     A message and the number of its placement for every pixel below a candidate; for a candidate
     where it is, whose, how it fits, and what is believed of it now and was before.
     """
-    return sum(len(feature.candidates.positions) * (8 * feature.offsets.size + 48) for feature in features)
+    return sum(
+        len(feature.candidates.positions) * (8 * feature.offsets.size + 48) for feature in features
+    )
 
 
 class PlacementPassing:

@@ -21,6 +21,9 @@ from hcnet.solutions.improver import Improver
 
 Weights = NDArray[np.int8]
 
+# Shares of a feature's placements below which a pixel must be on to be tried as part of it.
+MOST = (0.75, 0.7, 0.65, 0.6)
+
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
@@ -143,6 +146,27 @@ def subtract(now: Explanation, improver: Improver, rng: np.random.Generator) -> 
         extra[:, 1] = g
         placements = np.concatenate([now.placements, _inside(extra, canvas)])
         yield Proposal(features, placements, key=("subtract", f, g))
+
+
+def complete(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Give all features the pixels that are on below most of their placements.
+
+    A pixel that others cover gains nothing by itself, and the others cannot give it up as long
+    as no feature has it that could replace them.
+    """
+    canvas = improver.canvas
+    on, off = [], []
+    for f in range(len(now.features)):
+        below = _windows(canvas.sign, now.placements[now.placements[:, 1] == f], canvas)
+        on.append((below > 0).sum(axis=0))
+        off.append((below < 0).sum(axis=0))
+    for most in MOST:
+        wanted = [a > most * (a + b) for a, b in zip(on, off, strict=True)]
+        features = [
+            improver.feature(feature.weights | more) if (more & ~feature.weights).any() else feature
+            for feature, more in zip(now.features, wanted, strict=True)
+        ]
+        yield Proposal(features, now.placements, key=("complete", most))
 
 
 def crop(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:

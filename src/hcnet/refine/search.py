@@ -168,12 +168,12 @@ class Search:
 
     def _round(self) -> Iterator[bool]:
         for _ in range(60):  # merges open new merges; the bound only guards against a bug
-            better = self._attempt("merge", moves.merge, MERGES)
+            better = self._attempt("merge", moves.merge, self._limit(MERGES))
             yield better
             if not better:
                 break
         for _ in range(TRIES):
-            better = self._attempt("divide", moves.divide)
+            better = self._attempt("divide", moves.divide, self._limit(TRIES))
             yield better
             if not better:
                 break
@@ -182,11 +182,16 @@ class Search:
                 yield self._attempt(name, move)
         yield self._attempt("shift", moves.shift)
         yield self._attempt("grow", moves.grow)
-        yield self._attempt("subtract", moves.subtract)
+        yield self._attempt("subtract", moves.subtract, self._limit(TRIES))
+        yield self._attempt("complete", moves.complete)
         for _ in range(TRIES):
             yield self._attempt("crop", moves.crop)
         yield from self._deletions()
         yield self._attempt("scratch", moves.scratch)
+
+    def _limit(self, tries: int) -> int | None:
+        """Proposals of a move that has many: all of them before the search gives up."""
+        return tries if self._idle == 0 else None
 
     def _deletions(self) -> Iterator[bool]:
         if self._order is None:
@@ -198,12 +203,12 @@ class Search:
                 if better:
                     break
 
-    def _attempt(self, name: str, move: Move, limit: int = TRIES) -> bool:
+    def _attempt(self, name: str, move: Move, limit: int | None = TRIES) -> bool:
         better = self._known.popleft() if self._known else self._try(name, move, limit)
         self._brought.append(better)
         return better
 
-    def _try(self, name: str, move: Move, limit: int) -> bool:
+    def _try(self, name: str, move: Move, limit: int | None) -> bool:
         """Work out a few proposals of a move; keep the first that is better.
 
         What has failed is not tried again before something changes, so that a move with many
@@ -219,7 +224,12 @@ class Search:
             tries += 1
             record.tried += 1
             found = self.improver.improve(
-                proposal.features, proposal.placements, self.now.counts, self.rng, proposal.rounds
+                proposal.features,
+                proposal.placements,
+                self.now.counts,
+                self.rng,
+                proposal.rounds,
+                self.now.features,
             )
             if proposal.key is not None:
                 self._failed.add(proposal.key)

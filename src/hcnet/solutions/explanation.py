@@ -26,6 +26,14 @@ class Candidates(NamedTuple):
     fits: NDArray[np.float64]  # on pixels, less off pixels × the ratio of their evidence
 
 
+class Tiles(NamedTuple):
+    """Candidates tile by tile, each one window large; in a tile those that fit best come first."""
+
+    candidates: Candidates
+    begin: IntArray  # where each tile begins; one more than there are tiles
+    best: NDArray[np.float64]  # how well the first of each tile fits
+
+
 @dataclass(frozen=True, eq=False)
 class Feature:
     """One feature with what is worth remembering about it."""
@@ -49,11 +57,8 @@ class Feature:
         return Candidates(positions, on - self.ratio * off)
 
     @cached_property
-    def tiles(self) -> tuple[Candidates, IntArray, NDArray[np.float64]]:
-        """The candidates tile by tile, the best first in each.
-
-        Then where each tile begins, and how well its first candidate fits.
-        """
+    def tiles(self) -> Tiles:
+        """The candidates by where they are."""
         positions, fits = self.candidates.positions, self.candidates.fits
         rank = np.argsort(-fits, kind="stable")
         order, begin = kernels.tile_candidates(positions[rank], self.canvas.geometry)
@@ -61,7 +66,7 @@ class Feature:
         filled = begin[1:] > begin[:-1]
         best = np.zeros(len(filled))
         best[filled] = ordered.fits[begin[:-1][filled]]
-        return ordered, begin, best
+        return Tiles(ordered, begin, best)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from hcnet.solutions import kernels
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import (
     NOWHERE,
+    Candidates,
     Explanation,
     Feature,
     IntArray,
@@ -87,16 +88,19 @@ class Improver:
         start: Counts,
         rng: np.random.Generator,
         rounds: int = 3,
+        known: Sequence[Feature] = (),
     ) -> Explanation:
         """Alternate placements and weights; the best of all rounds.
 
         `start` are the counts whose error rate and densities the first round assumes; the
-        placements given stay unless others do better (none: from scratch).
+        placements given stay unless others do better (none: from scratch).  Features other than
+        the `known` ones may take the place of several placements at a time.
         """
         priors = estimate(start, self.priors, LEAST_NOISE)
         best: Explanation | None = None
         for _ in range(rounds):
-            placements = self.place(features, placements, priors, rng)
+            fresh = [f for f, feature in enumerate(features) if feature not in known]
+            placements = self.place(features, placements, priors, rng, fresh=fresh)
             found = self._fit_weights(features, placements, priors)
             if best is not None and found.bits > best.bits - 1e-6:
                 break
@@ -113,8 +117,12 @@ class Improver:
         priors: Priors,
         rng: np.random.Generator,
         exchanges: int = 2,
+        fresh: Sequence[int] = (),
     ) -> IntArray:
-        """Placements given the features: add greedily, then exchange one at a time."""
+        """Placements given the features: add greedily, then exchange one at a time.
+
+        In between, the `fresh` features take the places of others where one does for several.
+        """
         if not features:
             return NOWHERE
         assert priors.p_S is not None
@@ -124,25 +132,22 @@ class Improver:
         offsets, starts = concatenate_offsets(features)
         model = offsets, starts, geometry, k1, k0, cost
         cover = kernels.make_cover(placements, offsets, starts, geometry, self._sign.size)
-        owned = np.cumsum([0] + [len(feature.candidates.positions) for feature in features])
-        anywhere = (
-            np.concatenate([feature.candidates.positions for feature in features]),
-            np.concatenate([feature.candidates.fits for feature in features]),
-        )
-        added = kernels.place_greedily(self._sign, cover, *anywhere, owned, *model)
+        positions, fits, owned = _together([feature.candidates for feature in features])
+        added = kernels.place_greedily(self._sign, cover, positions, fits, owned, *model)
         placements = np.concatenate([placements, added])
-        nearby = (
-            np.concatenate([feature.tiles[0].positions for feature in features]),
-            np.concatenate([feature.tiles[0].fits for feature in features]),
-            np.stack([f.tiles[1] + at for f, at in zip(features, owned, strict=False)]),
-            np.stack([feature.tiles[2] for feature in features], axis=-1),
-        )
+        if len(placements) and fresh:
+            positions, owners = _promising(features, fresh, 2 * cost / k1)
+            placements = kernels.supplant(self._sign, cover, placements, positions, owners, *model)
+        positions, fits, owned = _together([feature.tiles.candidates for feature in features])
+        begin = np.stack([feature.tiles.begin for feature in features]) + owned[:-1, None]
+        best = np.stack([feature.tiles.best for feature in features], axis=-1)
         looked = np.zeros(len(placements), np.int64)
-        stirred = np.zeros(len(features[0].tiles[2]), np.int64)
+        stirred = np.zeros(len(best), np.int64)
+        tiled = positions, fits, begin, best
         for _ in range(exchanges):
             turn = rng.permutation(len(placements))
             keep, changed = kernels.exchange(
-                self._sign, cover, placements, turn, *nearby, looked, stirred, *model
+                self._sign, cover, placements, turn, tiled, looked, stirred, *model
             )
             placements, looked = placements[keep], looked[keep]
             if not changed:
@@ -233,3 +238,21 @@ class Improver:
                 inside[mine] = fits
                 centred[f] = self.feature(np.roll(feature.weights, (dr, dc), (1, 2)))
         return centred, placements[inside]
+
+
+def _together(found: Sequence[Candidates]) -> tuple[IntArray, NDArray[np.float64], IntArray]:
+    """All candidates in one: positions, how well they fit, and where those of each begin."""
+    return (
+        np.concatenate([candidates.positions for candidates in found]),
+        np.concatenate([candidates.fits for candidates in found]),
+        np.cumsum([0] + [len(candidates.fits) for candidates in found]),
+    )
+
+
+def _promising(
+    features: Sequence[Feature], which: Sequence[int], least: float
+) -> tuple[IntArray, IntArray]:
+    """Candidates of some features that fit better than `least`, the best first; whose they are."""
+    positions, fits, owned = _together([features[f].candidates for f in which])
+    order = np.argsort(-fits, kind="stable")[: np.count_nonzero(fits > least)]
+    return positions[order], np.repeat(which, np.diff(owned))[order]

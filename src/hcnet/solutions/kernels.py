@@ -238,10 +238,7 @@ def exchange(
     cover: Any,
     placements: Any,
     turn: Any,
-    candidates: Any,
-    fits: Any,
-    begin: Any,
-    best_fits: Any,
+    tiled: Any,
     looked: Any,
     stirred: Any,
     offsets: Any,
@@ -253,9 +250,10 @@ def exchange(
 ) -> Any:
     """Take out one placement at a time and put the best candidate near it in its place.
 
-    Candidates of feature f in a tile begin at ``begin[f, tile]``, those that fit best first; k1 ×
-    `fits` is what each would gain if nothing were covered, and ``best_fits[tile, f]`` is that of
-    the first.  Of candidates in a tile that gain the same, the one that fits best is taken.
+    `tiled` are candidates, how well they fit, where those of feature f in a tile begin (``begin[f,
+    tile]``; those that fit best come first) and how well the first fits (``best_fits[tile, f]``).
+    k1 × fit is what a candidate would gain if nothing were covered.  Of candidates in a tile that
+    gain the same, the one that fits best is taken.
     `looked` says when each placement had its last turn, `stirred` when something changed in each
     tile: where nothing has since, a placement would only come to the same end again.
     Returns which placements are left and how many changed; `placements` and `cover` change in
@@ -264,6 +262,7 @@ def exchange(
     image, width, hs, ws, h, w, _ = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
+    candidates, fits, begin, best_fits = tiled
     keep = np.ones(placements.shape[0], np.bool_)
     changed = 0
     bare = _bare_windows(sign, cover, geometry)
@@ -307,9 +306,7 @@ def exchange(
                             continue
                         base = i * image + r * width + c
                         gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
-                        if gain > best + 1e-6 or (
-                            gain > best - 1e-6 and bound > fit_of_best
-                        ):
+                        if gain > best + 1e-6 or (gain > best - 1e-6 and bound > fit_of_best):
                             best, bf, br, bc, fit_of_best = gain, f, r, c, bound + 1e-6
         if best <= cost + 1e-6:
             keep[z] = False
@@ -325,6 +322,84 @@ def exchange(
         placements[z, 2] = br
         placements[z, 3] = bc
     return keep, changed
+
+
+@_jit
+def supplant(
+    sign: Any,
+    cover: Any,
+    placements: Any,
+    candidates: Any,
+    features: Any,
+    offsets: Any,
+    starts: Any,
+    geometry: Any,
+    k1: float,
+    k0: float,
+    cost: float,
+) -> Any:
+    """Put in one candidate at a time, in order, and take out all that do not pay beside it.
+
+    Kept where that gains.  (Where two placements together explain what one could, taking out
+    either leaves the one nothing to gain: `exchange` does not find it.)
+    Returns all placements; `cover` changes in place.
+    """
+    image, width, hs, ws, h, w, n_images = geometry
+    rows = (hs + h - 1) // h
+    cols = (ws + w - 1) // w
+    n = placements.shape[0]
+    placed = np.empty((n + candidates.size, 4), np.int64)
+    placed[:n] = placements
+    head = np.full(n_images * rows * cols, -1, np.int64)
+    after = np.empty(n + candidates.size, np.int64)
+    for z in range(n):
+        tile = (placed[z, 0] * rows + placed[z, 2] // h) * cols + placed[z, 3] // w
+        after[z] = head[tile]
+        head[tile] = z
+    keep = np.ones(n + candidates.size, np.bool_)
+    out = np.empty(n + candidates.size, np.int64)
+    for x in range(candidates.size):
+        i, r, c = locate(candidates[x], geometry)
+        f = features[x]
+        base = i * image + r * width + c
+        total = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0) - cost
+        _change(cover, base, offsets, starts[f], starts[f + 1], 1)
+        gone = 0
+        for tr in range(max(0, r // h - 1), min(rows, r // h + 2)):
+            for tc in range(max(0, c // w - 1), min(cols, c // w + 2)):
+                z = head[(i * rows + tr) * cols + tc]
+                while z >= 0:
+                    g, y0, x0 = placed[z, 1], placed[z, 2], placed[z, 3]
+                    if keep[z] and abs(y0 - r) < h and abs(x0 - c) < w:
+                        at = i * image + y0 * width + x0
+                        _change(cover, at, offsets, starts[g], starts[g + 1], -1)
+                        loss = _gain(sign, cover, at, offsets, starts[g], starts[g + 1], k1, k0)
+                        if loss < cost - 1e-6:
+                            total += cost - loss
+                            keep[z] = False
+                            out[gone] = z
+                            gone += 1
+                        else:
+                            _change(cover, at, offsets, starts[g], starts[g + 1], 1)
+                    z = after[z]
+        if total > 1e-6:
+            placed[n, 0] = i
+            placed[n, 1] = f
+            placed[n, 2] = r
+            placed[n, 3] = c
+            tile = (i * rows + r // h) * cols + c // w
+            after[n] = head[tile]
+            head[tile] = n
+            n += 1
+            continue
+        _change(cover, base, offsets, starts[f], starts[f + 1], -1)
+        for k in range(gone):
+            z = out[k]
+            g = placed[z, 1]
+            at = i * image + placed[z, 2] * width + placed[z, 3]
+            _change(cover, at, offsets, starts[g], starts[g + 1], 1)
+            keep[z] = True
+    return placed[:n][keep[:n]].copy()
 
 
 @_jit

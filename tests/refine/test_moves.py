@@ -139,6 +139,61 @@ def test_shift_lets_a_part_grow_over_the_edge_of_its_window():
     assert_undone(moves.shift, now, improver, wide)
 
 
+def test_complete_gives_a_part_the_pixels_that_others_cover():
+    """Two others fill the same gap, each at half of the places: none of them can go alone."""
+    gap = part(".....", "....#", "....#")
+    fill, other = part(".....", "..###", "..###"), part(".....", "...##", "...##", "...##")
+    image = RING.copy()
+    image[0, 1:4, 2:4] = True
+    improver = draw((image, GRID))
+    now = explain(improver, (image & ~gap, GRID), (fill, GRID[:13]), (other, GRID[13:]))
+    assert now.counts.errors == 0
+    assert all(len(found.features) == 3 for found in attempts(moves.polish, now, improver))
+    assert_undone(moves.complete, now, improver, image)
+
+
+def test_merge_takes_the_place_of_all_pairs_that_it_can_replace():
+    """The other pair has no feature of the first in it, and one at a time gains nothing."""
+    top, bottom = RING.copy(), RING.copy()
+    top[:, 3:] = False
+    bottom[:, :3] = False
+    left, right = RING.copy(), RING.copy()
+    left[:, :, 3:] = False
+    right[:, :, :3] = False
+    improver = draw((RING, GRID))
+    half, rest = GRID[:13], GRID[13:]
+    now = explain(improver, (top, half), (bottom, half), (left, rest), (right, rest))
+    rng = np.random.default_rng(0)
+    proposal = next(iter(moves.merge(now, improver, rng)))
+    found = improver.improve(
+        proposal.features, proposal.placements, now.counts, rng, known=now.features
+    )
+    assert matched_iou(found.weights(), RING[None]).min() == 1
+    assert len(found.features) == 1
+
+
+def test_all_proposals_are_tried_before_a_search_is_over(monkeypatch):
+    """A move that helps with its last proposal only."""
+    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
+    now = explain(improver, (RING, GRID[:13]))
+    better = explain(improver, (RING, GRID[:13]), (CROSS, GRID[13:]))
+
+    def many(now, improver, rng):
+        for k in range(30):
+            yield moves.Proposal(list(now.features), now.placements, 1, ("many", k))
+        yield moves.Proposal(list(better.features), better.placements, 1, ("many", "last"))
+
+    def nothing(*_, **__):
+        return iter(())
+
+    for name in ("merge", "divide", "birth", "split", "crop", "complete", "grow", "shift"):
+        monkeypatch.setattr(moves, name, nothing)
+    monkeypatch.setattr(moves, "subtract", many)
+    outcome = run(search.Search(improver, now, np.random.default_rng(0)), Limits())
+    assert outcome.status is Status.FINISHED
+    assert outcome.best.bits == better.bits
+
+
 def test_crop_finds_a_part_among_others():
     improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
     now = explain(improver, (RING, GRID[:13]))
@@ -247,6 +302,8 @@ EVERY_MOVE = {
     "crop": moves.crop,
     "tidy": moves.tidy,
     "shift": moves.shift,
+    "grow": moves.grow,
+    "complete": moves.complete,
     "delete": lambda now, improver, rng: moves.delete(now, improver, rng, 0, absorb=False),
     "messages": place_by_messages,
 }

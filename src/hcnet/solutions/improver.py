@@ -22,6 +22,8 @@ from hcnet.solutions.explanation import (
 
 # While a proposal is worked out, errors must stay affordable, or nothing could ever change.
 LEAST_NOISE = 0.01
+# Share of a feature's pixels that must fit where it is to take the place of several others.
+WELL = 0.7
 
 
 class Improver:
@@ -252,7 +254,12 @@ def _together(found: Sequence[Candidates]) -> tuple[IntArray, NDArray[np.float64
 def _promising(
     features: Sequence[Feature], which: Sequence[int], least: float
 ) -> tuple[IntArray, IntArray]:
-    """Candidates of some features that fit better than `least`, the best first; whose they are."""
+    """Candidates of some features that fit well, and better than `least`; whose they are.
+
+    Those that fit best come first.
+    """
     positions, fits, owned = _together([features[f].candidates for f in which])
-    order = np.argsort(-fits, kind="stable")[: np.count_nonzero(fits > least)]
+    needed = [max(least, WELL * features[f].offsets.size) for f in which]
+    good = np.flatnonzero(fits > np.repeat(needed, np.diff(owned)))
+    order = good[np.argsort(-fits[good], kind="stable")]
     return positions[order], np.repeat(which, np.diff(owned))[order]

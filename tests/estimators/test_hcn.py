@@ -540,3 +540,14 @@ def test_three_layers_and_pools_that_keep_the_size():
     shapes_ = [S.shape for S in model.sparsifications(data.images)]
     assert shapes_ == [(20, 6, 7, 7), (20, 4, 5, 4), (20, 2, 1, 1)]
     assert model.denoise(data.images).shape == data.images.shape
+
+
+def test_images_that_no_machine_has_room_for_are_refused():
+    weights = [np.ones((2, 1, 3, 3), bool), np.ones((4, 2, 1, 1), bool)]
+    model = HCN([Layer(2, size=3), Layer(size=1)], templates_per_class=2)
+    for side in (10**7, 10**30):
+        with pytest.raises(NotEnoughMemoryError, match=r"^One image of .* lower image_size\.$"):
+            model.set_weights(weights, side)
+    known = model.set_weights(weights, 20)
+    with pytest.raises(NotEnoughMemoryError, match=r"lower image_size\.$"):
+        known.with_class_layer(p_on=0.1, image_size=10**10)

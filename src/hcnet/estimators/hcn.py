@@ -21,6 +21,7 @@ from hcnet.estimators.network_reporting import NetworkReporting
 from hcnet.estimators.network_saving import ALGORITHM_NAMES, NetworkSaving
 from hcnet.estimators.network_streaming import NetworkStreaming
 from hcnet.hierarchy import inference
+from hcnet.hierarchy.batches import check_image_fits
 from hcnet.hierarchy.bottom_up.learn import learn_bottom_up
 from hcnet.hierarchy.decoding import Configuration
 from hcnet.hierarchy.explaining import CANDIDATES, agreeing
@@ -286,6 +287,7 @@ class HCN(
         rng = check_random_state(self.random_state)
         network = build_network(layers, layer, noise, known[0].shape[1], size, rng)
         check_weight_shapes(known, [level.weight_shape for level in network.levels])
+        check_image_fits(network)
         self._forget()
         self._publish(NetworkModel(network, known, names))
         return self
@@ -434,6 +436,7 @@ class HCN(
                     f"got {size[0]}×{size[1]}."
                 )
             network = network.for_images_of(size)
+            check_image_fits(network)
         return self._copy()._publish(NetworkModel(network, old.weights, names))
 
     def _build(

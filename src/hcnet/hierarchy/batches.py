@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from hcnet.hierarchy.network import Network
 from hcnet.images import Images
+from hcnet.memory import check_memory
 
 # Images that are worked on at once, and the bytes that they may take.
 BATCH = 500
@@ -24,9 +26,16 @@ def explaining_memory(network: Network) -> int:
     elements = 0
     for level in network.levels:
         pool, layer = level.pool, level.features
-        elements += pool.n_channels * int(np.prod(pool.below_size) + np.prod(pool.size))
-        elements += layer.n_features * layer.n_positions
+        elements += pool.n_channels * (math.prod(pool.below_size) + math.prod(pool.size))
+        elements += layer.n_features * math.prod(layer.placement_size)
     return ELEMENT_BYTES * elements
+
+
+def check_image_fits(network: Network) -> None:
+    """An error if the machine has no room for a single image of this size."""
+    height, width = network.image_size
+    what = f"One image of {height}×{width} pixels"
+    check_memory(what, explaining_memory(network), None, "lower image_size")
 
 
 def batch_size(each: int) -> int:

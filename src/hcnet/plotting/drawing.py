@@ -44,7 +44,7 @@ MISSING: Colour = (255, 236, 179)
 MISSED: Colour = (213, 94, 0)  # ink that a reconstruction leaves out
 ADDED: Colour = (0, 114, 178)  # ink that it adds
 
-MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16")  # of pictures that PNG can hold
+MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # of pictures that PNG can hold
 IMAGE_SIDE = 600  # screen pixels of the longer side of an image, about
 PANEL_SIDE = 420  # of each of several panels in a row
 PART_SIDE = 66  # and of a part on a contact sheet

@@ -130,5 +130,5 @@ def test_pictures_are_not_written_over_other_files(tmp_path):
         save_picture(picture, path)
     with pytest.raises(ValueError, match=r"does not end in \.png"):
         save_picture(picture, tmp_path / "a.jpg")
-    with pytest.raises(ValueError, match="mode 'I' .* convert it first"):  # Pillow drops it for PNG
+    with pytest.raises(ValueError, match=r"mode 'I' .* convert it first"):  # not in PNG any more
         save_picture(picture.convert("I"), tmp_path / "b.png")

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from hcnet.inference import layer_for
 from hcnet.memory import NotEnoughMemoryError, check_memory
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.improver import Improver
+from tests.memory_peak import memory_peak
 
 PAGE = letters(noise=0.03, size=(90, 90), n_placements=30, random_state=0).images
 PRIORS = {"p_S": 1e-9, "p_W": 0.3, "p01": 1e-4, "p10": 1e-4}
@@ -26,22 +26,12 @@ PRIORS = {"p_S": 1e-9, "p_W": 0.3, "p01": 1e-4, "p10": 1e-4}
 BESIDE = 80
 
 
-def peak(call):
-    call()  # to load what is compiled
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("schedule", ["sequential", "per-image", "blocks"])
 @pytest.mark.parametrize("engine", ["active", "dense"])
 def test_a_fit_takes_the_memory_that_it_says(engine, schedule):
     model = FeatureLearner(12, 10, algorithm="mpmp", max_iter=2, random_state=0, **PRIORS)
     model.set_params(engine=engine, schedule=schedule)
-    used = peak(lambda: model.fit(PAGE))
+    used = memory_peak(lambda: model.fit(PAGE))
     assert used <= 1.1 * model.memory_ + BESIDE * PAGE.size
     with pytest.raises(NotEnoughMemoryError, match="raise max_memory"):
         model.set_params(max_memory=model.memory_ - 1).fit(PAGE)
@@ -50,7 +40,7 @@ def test_a_fit_takes_the_memory_that_it_says(engine, schedule):
 def test_a_network_takes_the_memory_that_it_says():
     data = shapes(feature_size=15, random_state=0)
     model = HCN([Layer(4, size=15), Layer()], 4, max_iter=2, n_init=1, random_state=0)
-    used = peak(lambda: model.fit(data.images))
+    used = memory_peak(lambda: model.fit(data.images))
     assert used <= 1.1 * model.memory_ + BESIDE * data.images.size
 
 
@@ -60,7 +50,7 @@ def test_a_network_learned_bottom_up_takes_the_memory_that_it_says(batch, monkey
     monkeypatch.setattr(batches, "BATCH", batch)
     data = shapes(feature_size=15, n_images=60, random_state=0)
     model = HCN([Layer(24, size=7), Layer()], 10, algorithm="bottom-up", random_state=0)
-    used = peak(lambda: model.fit(data.images))
+    used = memory_peak(lambda: model.fit(data.images))
     assert used <= 1.1 * model.memory_ + BESIDE * data.images.size
     with pytest.raises(NotEnoughMemoryError, match="raise max_memory"):
         model.set_params(max_memory=model.memory_ - 1).fit(data.images)
@@ -69,7 +59,7 @@ def test_a_network_learned_bottom_up_takes_the_memory_that_it_says(batch, monkey
 def test_a_factorization_takes_the_memory_that_it_says():
     table = boolean_matrix(shape=(300, 200), random_state=0).table
     model = BooleanMatrixFactorization(5, algorithm="mpmp", max_iter=2, random_state=0)
-    used = peak(lambda: model.fit(table))
+    used = memory_peak(lambda: model.fit(table))
     limit = int((used - BESIDE * table.size) / 1.1)
     model.set_params(max_memory=limit)
     with pytest.raises(NotEnoughMemoryError, match="lower n_components"):
@@ -83,7 +73,7 @@ def test_finding_parts_has_a_limit_too():
     improver = Improver(Canvas(layer_for(model._model, images), images), model._model.priors)
     needed = placement_memory([improver.feature(W) for W in model.features_])
     model.set_params(max_memory=needed)
-    assert peak(lambda: model.denoise(worst)) <= 1.1 * needed + BESIDE * worst.size
+    assert memory_peak(lambda: model.denoise(worst)) <= 1.1 * needed + BESIDE * worst.size
     model.set_params(max_memory=needed - 1)
     for method in (model.transform, model.placements, model.denoise, model.score):
         with pytest.raises(NotEnoughMemoryError, match="pass fewer images at a time"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numba
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from hcnet.engine.active.passing import ActivePassing, active_memory
 from hcnet.engine.choice import keeps_active_set, start_passing
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.layers import FeatureLayer
+from tests.memory_peak import memory_peak
 
 K = 6.9  # evidence of a pixel
 # name: (layer, images)
@@ -188,12 +187,7 @@ def test_memory_is_known_before_a_run(monkeypatch):
         return passing.n_active
 
     assert run() > 2000
-    tracemalloc.start()
-    try:
-        run()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = memory_peak(run)
     assert 0.5 * active_memory(layer, 1) < peak < active_memory(layer, 1)
 
 

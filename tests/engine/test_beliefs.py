@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numba
 import numpy as np
 import pytest
@@ -17,6 +15,7 @@ from hcnet.engine.dense import DensePassing
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.layers import FeatureLayer
+from tests.memory_peak import memory_peak
 
 K = 6.9  # evidence of a pixel
 # name: (layer, images)
@@ -255,13 +254,7 @@ def test_memory_is_known_before_a_run(layer, n, missing):
             passing.sweep(Schedule(), np.random.default_rng(0))
             passing.hear(evidence)
 
-    run()
-    tracemalloc.start()
-    try:
-        run()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = memory_peak(run)
     promised = belief_memory(layer, n, int((evidence > 0).sum()))
     assert 0.7 * promised < peak < promised
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from definition import layer, network
@@ -18,6 +16,7 @@ from hcnet.hierarchy.network import sample, sample_templates
 from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import Images, Noise
 from tests.engine.dense_twin import dense_twin
+from tests.memory_peak import memory_peak
 
 CLEAR = Noise(1e-5, 1e-5)
 NETWORKS = {
@@ -159,13 +158,7 @@ def test_the_memory_of_a_network_is_known(monkeypatch):
             passing.forward(Schedule(), [0.5, 0.5])
             passing.backward()
 
-    run()
-    tracemalloc.start()
-    try:
-        run()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = memory_peak(run)
     assert peak < passing_memory("active", net, 20)
 
 

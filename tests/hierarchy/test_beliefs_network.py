@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from definition import layer, network
@@ -15,6 +13,7 @@ from hcnet.engine.schedules import Schedule
 from hcnet.hierarchy import passing as hierarchy_passing
 from hcnet.hierarchy.passing import NetworkPassing, count_ink, ink, passing_memory
 from hcnet.images import Images, Noise
+from tests.memory_peak import memory_peak
 
 CLEAR = Noise(1e-5, 1e-5)
 NETWORKS = {
@@ -131,13 +130,7 @@ def test_the_memory_of_a_network_is_known():
             passing.forward(Schedule(), [0.5, 0.5])
             passing.backward()
 
-    run()
-    tracemalloc.start()
-    try:
-        run()
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = memory_peak(run)
     promised = passing_memory("beliefs", net, 20, n_ink=count_ink("beliefs", net, images))
     assert 0.6 * promised < peak < promised
     assert promised < passing_memory("dense", net, 20) / 4

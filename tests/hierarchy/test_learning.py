@@ -2,7 +2,6 @@
 
 import math
 import re
-import tracemalloc
 import warnings
 
 import numba
@@ -32,6 +31,7 @@ from hcnet.hierarchy.passing import NetworkPassing, passing_memory
 from hcnet.images import Images, Noise
 from hcnet.memory import NotEnoughMemoryError
 from hcnet.metrics import part_iou
+from tests.memory_peak import memory_peak
 
 SIZE = 21
 CLEAR = Noise(1e-3, 1e-3)
@@ -402,13 +402,7 @@ def test_the_memory_estimate_is_that_of_the_arrays(name):
 @pytest.mark.parametrize("name", MEMORY)
 def test_the_memory_estimate_is_the_peak(name):
     net, n = MEMORY[name]
-    run_a_pass(net, n)  # compiled
-    tracemalloc.start()
-    try:
-        run_a_pass(net, n)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = memory_peak(lambda: run_a_pass(net, n))
     assert 0.9 * peak <= passing_memory("dense", net, n) <= 1.1 * peak
 
 

@@ -340,6 +340,20 @@ def test_the_search_finds_both_parts_from_nothing():
     )
 
 
+def test_the_search_is_the_same_with_any_number_of_threads(monkeypatch):
+    improver = draw((RING, GRID[:9]), (CROSS, GRID[9:17]), (HOOK, GRID[17:]))
+    runs = []
+    for n in (1, 2, 5):
+        monkeypatch.setattr("hcnet.engine.threads.n_threads", lambda n=n: n)
+        process = search.Search(improver, explain(improver), np.random.default_rng(0))
+        outcome = run(process, Limits())
+        process.close()
+        joints = [record.log_joint for record in outcome.history]
+        runs.append((process.now.weights().tobytes(), process.statistics, joints))
+    assert len(set(runs[0][2])) > 3  # there were successes on the way
+    assert runs[0] == runs[1] == runs[2]
+
+
 def test_the_search_keeps_to_the_most_features():
     improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
     limited = search.Search(improver, explain(improver), np.random.default_rng(0), max_features=1)

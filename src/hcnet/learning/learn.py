@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -281,7 +282,8 @@ class _Learner:
     def _refine(self, search: Search) -> Outcome[Explanation]:
         self.progress.stage("Refining", search.expected_steps)
         report = _reporter(self.progress, search.state, lambda: search.expected_steps)
-        return run(search, Limits(max_seconds=self._left()), report, self.keeper)
+        with closing(search):
+            return run(search, Limits(max_seconds=self._left()), report, self.keeper)
 
     def _left(self) -> float | None:
         """Seconds until the deadline; a run always makes one step."""

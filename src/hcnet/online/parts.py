@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import get_args
 
@@ -192,14 +193,15 @@ class PartsStream:
         placed = improver.place(features, NOWHERE, guess, rng)
         search = Search(improver, improver.evaluate(features, placed), rng, layer.n_features)
         progress.stage("Refining", search.expected_steps)
-        run(
-            search,
-            Limits(max_seconds=max_seconds),
-            lambda k, measurement, seconds: progress.step(
-                measurement, lambda: self._refined(search.now), search.expected_steps
-            ),
-            keeper,
-        )
+        with closing(search):
+            run(
+                search,
+                Limits(max_seconds=max_seconds),
+                lambda k, measurement, seconds: progress.step(
+                    measurement, lambda: self._refined(search.now), search.expected_steps
+                ),
+                keeper,
+            )
         return self._refined(search.now)
 
     def _refined(self, found: Explanation) -> PartsModel:

@@ -237,7 +237,7 @@ def shift(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
     """Move a window over its feature by one pixel, so that the feature can grow that way."""
     canvas = improver.canvas
     for f, feature in enumerate(now.features):
-        top, bottom, left, right = _box(feature.weights)
+        top, bottom, left, right = feature.box
         h, w = canvas.layer.feature_size
         for dr, dc in ((1, 0), (-1, 0), (0, 1), (0, -1)):
             if top + dr < 0 or bottom + dr >= h or left + dc < 0 or right + dc >= w:
@@ -262,7 +262,7 @@ def grow(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iter
     h, w = canvas.layer.feature_size
     bare = _unexplained(now, canvas)
     for f, feature in enumerate(now.features):
-        top, bottom, left, right = _box(feature.weights)
+        top, bottom, left, right = feature.box
         mine = now.placements[:, 1] == f
         below = _windows(bare, now.placements[mine], canvas)
         for dr, dc in ((1, 0), (-1, 0), (0, 1), (0, -1)):
@@ -283,7 +283,7 @@ def merge_candidates(now: Explanation, canvas: Canvas) -> list[tuple[float, int,
     order = np.lexsort((p[:, 3], p[:, 2], p[:, 0]))
     rows = kernels.neighbours(p[order], canvas.geometry, len(now.features))
     h, w = canvas.layer.feature_size
-    boxes = [_box(feature.weights) for feature in now.features]
+    boxes = [feature.box for feature in now.features]
     found = []
     for f, g, dr, dc, times in rows:
         (t1, b1, l1, r1), (t2, b2, l2, r2) = boxes[f], boxes[g]
@@ -305,11 +305,6 @@ def _pieces(feature: Feature) -> tuple[NDArray[np.int32], int]:
     """Connected pieces (height, width), numbered from 1, of all channels together; how many."""
     pieces, n = ndimage.label(feature.weights.any(axis=0), structure=np.ones((3, 3)))
     return pieces, int(n)
-
-
-def _box(weights: NDArray[np.bool_]) -> tuple[int, int, int, int]:
-    _, i, j = np.nonzero(weights)
-    return int(i.min()), int(i.max()), int(j.min()), int(j.max())
 
 
 def _union(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -17,19 +16,19 @@ from hcnet.archive.fields import flag, listed, named, whole
 from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
 from hcnet.engine.driver import Measurement
-from hcnet.refine import moves
-from hcnet.refine.moves import Move
-from hcnet.refine.placing import place_by_messages
+from hcnet.engine.threads import LookAhead
+from hcnet.refine import moves, rounds
+from hcnet.refine.moves import Proposal
+from hcnet.refine.rounds import Attempt
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
 from hcnet.solutions.written import read_explanation, written
 
-# How often a random move is tried in one round, and how many proposals of one that has many.
-TRIES = 4
-# Pairs that stand together often are many in a text, and most are no part: look further.
-MERGES = 12
 # Rounds without any success after which the search is over.
 PATIENCE = 3
+# Proposals that are worked out at the same time: a third of the work is Python's, which only one
+# thread can do at a time, so that more would wait for each other.  Bytes that they may take.
+AT_ONCE, ROOM = 4, 2**30
 
 
 @dataclass
@@ -41,9 +40,22 @@ class MoveStatistics:
     bits_saved: float = 0.0
 
 
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """A proposal that was worked out."""
+
+    key: tuple[object, ...] | None
+    found: Explanation
+
+
 @dataclass
 class Search:
-    """A process for the driver: from a starting explanation, one step tries one move."""
+    """A process for the driver: from a starting explanation, one step tries one move.
+
+    While a proposal is worked out, other threads begin with those that are next if it fails, as
+    most do.  Every attempt has random numbers of its own, so that it comes to the same whoever
+    makes it, and when.
+    """
 
     improver: Improver
     now: Explanation
@@ -52,22 +64,38 @@ class Search:
     statistics: dict[str, MoveStatistics] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._plan = self._rounds()
+        self._seed = int(self.rng.integers(2**32))
         self._failed: set[tuple[object, ...] | None] = set()
         self._idle = 0
         self._done = 0
         self._round_began = 0
         self._opened = False  # whether what comes before the first round is over
-        # What each attempt of the current round brought, and the order of its deletions: with them
-        # a search that was written down finds its place in the round again.
-        self._brought: list[bool] = []
-        self._order: list[int] | None = None
-        self._known: deque[bool] = deque()  # attempts that were made before it was written down
+        self._helped = False  # whether anything in this round was a success
+        self._order: list[int] | None = None  # of deletions, once they are begun
+        self._resort = False  # whether the last resort is reached
+        self._at = 0  # the attempt of the current part that is next
+        self._part = rounds.opening()
+        self._ahead: LookAhead[_Trial | None] = LookAhead()
+        self._changed = True  # since others began with what comes next
 
     def step(self) -> bool:
         """Try one move; False when the search is over."""
         self._done += 1
-        return next(self._plan, None) is not None
+        if self._idle == PATIENCE:
+            self._tidy()
+            return False
+        attempt = self._part[self._at]
+        better = self._try(attempt)
+        self._helped |= better
+        self._at += attempt.go_on if better else 1
+        if self._at >= len(self._part):
+            self._next_part()
+        return True
+
+    def close(self) -> None:
+        """No thread is at work for it any more; the next step starts anew."""
+        self._ahead.stop()
+        self._changed = True
 
     def measure(self) -> Measurement:
         """Joint log-probability of the best solution so far."""
@@ -82,13 +110,16 @@ class Search:
         """The solution, and how far the search has come."""
         header = {
             "generator": generator_state(self.rng),
+            "seed": self._seed,
             "statistics": {name: asdict(record) for name, record in self.statistics.items()},
-            "opened": self._opened,
             "idle": self._idle,
             "done": self._done,
             "round_began": self._round_began,
-            "brought": [] if finished else self._brought,
-            "order": None if finished else self._order,
+            "opened": self._opened,
+            "helped": self._helped,
+            "order": self._order,
+            "resort": self._resort,
+            "at": self._at,
         }
         # Keys hold the numbers of placements, and may be many: too long for a header.
         keys = [[_plain(part) for part in key or ()] for key in self._failed]
@@ -99,23 +130,24 @@ class Search:
         """Become what `contents` were of."""
         header = file.header
         restore_generator(self.rng, header["generator"])
+        self._seed = whole("seed", header["seed"])
         self.now = self.unpack(file.part("now"))
         self.statistics.clear()
         for name, record in named("statistics", header["statistics"]).items():
             self.statistics[name] = MoveStatistics(**named("statistics", record))
-        self._opened = flag("opened", header["opened"])
         self._idle, self._done = whole("idle", header["idle"]), whole("done", header["done"])
-        text = file.array("failed", np.uint8, (None,)).tobytes()
-        self._failed = {tuple(listed("failed", key)) for key in listed("failed", json.loads(text))}
-        brought = [flag("brought", better) for better in listed("brought", header["brought"])]
+        self._round_began = whole("round_began", header["round_began"])
+        self._opened, self._helped = (flag(name, header[name]) for name in ("opened", "helped"))
         order = header["order"]
         if order is not None:
-            self._order = [whole("order", f) for f in listed("order", order)]
-        self._known = deque(brought)
-        self._plan = self._rounds()
-        for _ in brought:
-            next(self._plan, None)
-        self._round_began = whole("round_began", header["round_began"])
+            order = [whole("order", f) for f in listed("order", order)]
+        self._order, self._resort = order, flag("resort", header["resort"])
+        self._part, self._at = self._attempts(), whole("at", header["at"])
+        if self._at >= len(self._part):
+            raise ValueError(f"attempt {self._at} of {len(self._part)}")
+        text = file.array("failed", np.uint8, (None,)).tobytes()
+        self._failed = {tuple(listed("failed", key)) for key in listed("failed", json.loads(text))}
+        self._changed = True
 
     def pack(self, state: Explanation) -> Contents:
         """A solution, for a file."""
@@ -128,28 +160,34 @@ class Search:
     @property
     def expected_steps(self) -> int:
         """How many steps there will be in all, if nothing more is found."""
-        a_round = 2 * len(self.now.features) + 3 * TRIES + 7
+        a_round = len(rounds.changes(False)) + 2 * len(self.now.features) + 2
         rest = max(a_round - (self._done - self._round_began), 0)
         return self._done + rest + a_round * (PATIENCE - 1 - self._idle)
 
-    def _rounds(self) -> Iterator[bool]:
+    def _attempts(self) -> list[Attempt]:
+        """The current part of the round: what is tried unless something changes."""
         if not self._opened:
-            yield self._attempt("scratch", moves.scratch)
-            yield self._attempt("polish", moves.polish)
+            return rounds.opening()
+        if self._resort:
+            return rounds.last_resort()
+        if self._order is not None:
+            return rounds.deletions(self._order)
+        return rounds.changes(thorough=self._idle > 0)
+
+    def _next_part(self) -> None:
+        if not self._opened:
             self._opened = True
-            self._brought = []
-        while self._idle < PATIENCE:
+            self._helped = False
+        elif self._order is None:
+            random = np.random.default_rng([self._seed, self._done])
+            self._order = random.permutation(len(self.now.features)).tolist()
+        elif not (self._helped or self._idle or self._resort):
+            self._resort = True  # once is enough while nothing changes
+        else:
+            self._idle = 0 if self._helped else self._idle + 1
+            self._helped, self._order, self._resort = False, None, False
             self._round_began = self._done
-            helped = False
-            for better in self._round():
-                helped |= better
-                yield better
-            if not helped and self._idle == 0:  # once is enough while nothing changes
-                helped = self._attempt("message passing", place_by_messages)
-                yield helped
-            self._idle = 0 if helped else self._idle + 1
-            self._brought, self._order = [], None
-        self._tidy()
+        self._part, self._at, self._changed = self._attempts(), 0, True
 
     def _tidy(self) -> None:
         """Among solutions of the same length, prefer the one whose features are in one piece."""
@@ -166,81 +204,65 @@ class Search:
                     again = True
                     break
 
-    def _round(self) -> Iterator[bool]:
-        for _ in range(60):  # merges open new merges; the bound only guards against a bug
-            better = self._attempt("merge", moves.merge, self._limit(MERGES))
-            yield better
-            if not better:
-                break
-        for _ in range(TRIES):
-            better = self._attempt("divide", moves.divide, self._limit(TRIES))
-            yield better
-            if not better:
-                break
-        for name, move in (("birth", moves.birth), ("split", moves.split)):
-            for _ in range(TRIES):
-                yield self._attempt(name, move)
-        yield self._attempt("shift", moves.shift)
-        yield self._attempt("grow", moves.grow)
-        yield self._attempt("subtract", moves.subtract, self._limit(TRIES))
-        yield self._attempt("complete", moves.complete)
-        for _ in range(TRIES):
-            yield self._attempt("crop", moves.crop)
-        yield from self._deletions()
-        yield self._attempt("scratch", moves.scratch)
-
-    def _limit(self, tries: int) -> int | None:
-        """Proposals of a move that has many: all of them before the search gives up."""
-        return tries if self._idle == 0 else None
-
-    def _deletions(self) -> Iterator[bool]:
-        if self._order is None:
-            self._order = self.rng.permutation(len(self.now.features)).tolist()
-        for f in self._order:
-            for absorb in (True, False):
-                better = self._attempt("delete", partial(moves.delete, f=f, absorb=absorb))
-                yield better
-                if better:
-                    break
-
-    def _attempt(self, name: str, move: Move, limit: int | None = TRIES) -> bool:
-        better = self._known.popleft() if self._known else self._try(name, move, limit)
-        self._brought.append(better)
-        return better
-
-    def _try(self, name: str, move: Move, limit: int | None) -> bool:
+    def _try(self, attempt: Attempt) -> bool:
         """Work out a few proposals of a move; keep the first that is better.
 
         What has failed is not tried again before something changes, so that a move with many
         proposals gets further down its list each time.
         """
-        record = self.statistics.setdefault(name, MoveStatistics())
-        tries = 0
-        for proposal in move(self.now, self.improver, self.rng):
-            if proposal.key in self._failed:
-                continue
-            if tries == limit:
-                break
-            tries += 1
+        record = self.statistics.setdefault(attempt.name, MoveStatistics())
+        if self._changed:
+            self._ahead.start(self._calls(), self._at_once())
+            self._changed = False
+        while (trial := self._ahead.next()) is not None:
             record.tried += 1
-            found = self.improver.improve(
-                proposal.features,
-                proposal.placements,
-                self.now.counts,
-                self.rng,
-                proposal.rounds,
-                self.now.features,
-            )
-            if proposal.key is not None:
-                self._failed.add(proposal.key)
-            fits = self.max_features is None or len(found.features) <= self.max_features
-            if fits and found.bits < self.now.bits - 1e-6:
+            fits = self.max_features is None or len(trial.found.features) <= self.max_features
+            if fits and trial.found.bits < self.now.bits - 1e-6:
                 record.accepted += 1
-                record.bits_saved += self.now.bits - found.bits
-                self.now = found
+                record.bits_saved += self.now.bits - trial.found.bits
+                self.now = trial.found
                 self._failed.clear()
+                self._changed = True
                 return True
+            if trial.key is not None:
+                self._failed.add(trial.key)
         return False
+
+    def _calls(self) -> Iterator[Callable[[], _Trial | None]]:
+        """The work of all attempts from the present one on, None after each of them."""
+        for number, attempt in enumerate(self._part[self._at :], self._done):
+            random = np.random.default_rng([self._seed, number])
+            tries = 0
+            for k, proposal in enumerate(attempt.move(self.now, self.improver, random)):
+                if proposal.key in self._failed:
+                    continue
+                if tries == attempt.limit:
+                    break
+                tries += 1
+                yield partial(self._work_out, self.now, proposal, (self._seed, number, k))
+            yield _nothing_more
+
+    def _work_out(self, now: Explanation, proposal: Proposal, seed: tuple[int, ...]) -> _Trial:
+        found = self.improver.improve(
+            proposal.features,
+            proposal.placements,
+            now.counts,
+            np.random.default_rng(seed),
+            proposal.rounds,
+            now.features,
+        )
+        return _Trial(proposal.key, found)
+
+    def _at_once(self) -> int:
+        """How many proposals there is room for at the same time."""
+        candidates = sum(feature.candidates.fits.size for feature in self.now.features)
+        # Of each, twice: where it is and how well it fits.
+        needed = self.now.cover.nbytes + 32 * candidates
+        return min(AT_ONCE, max(ROOM // (needed + 1), 1))
+
+
+def _nothing_more() -> None:
+    return None
 
 
 def _plain(part: Any) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,25 @@ from hcnet.solutions import kernels
 from hcnet.solutions.canvas import Canvas
 
 IntArray = NDArray[np.int64]
+Value = TypeVar("Value")
 NOWHERE: IntArray = np.empty((0, 4), np.int64)
+
+
+class once(Generic[Value]):  # noqa: N801
+    """A property that is worked out when it is first asked for.
+
+    `functools.cached_property` does the same, but until Python 3.12 with one lock for all
+    instances: of many threads one would work.
+    """
+
+    def __init__(self, work_out: Callable[[Any], Value]) -> None:
+        self._work_out = work_out
+        self.__doc__ = work_out.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> Value:
+        value = self._work_out(instance)
+        instance.__dict__[self._work_out.__name__] = value  # is found first from now on
+        return value
 
 
 class Candidates(NamedTuple):
@@ -42,12 +59,21 @@ class Feature:
     weights: BoolArray  # (channels, height, width)
     ratio: float  # evidence of an off pixel, in units of that of an on pixel
 
-    @cached_property
+    @once
     def offsets(self) -> IntArray:
         """Flat padded pixels that it covers, from its position on."""
         return self.canvas.offsets(self.weights)
 
-    @cached_property
+    @once
+    def box(self) -> tuple[int, int, int, int]:
+        """First and last row and column that it covers; of nothing, those of its window."""
+        covered: BoolArray = np.any(self.weights, axis=0)
+        rows, columns = np.flatnonzero(covered.any(axis=1)), np.flatnonzero(covered.any(axis=0))
+        if not len(rows):
+            return 0, covered.shape[0] - 1, 0, covered.shape[1] - 1
+        return int(rows[0]), int(rows[-1]), int(columns[0]), int(columns[-1])
+
+    @once
     def candidates(self) -> Candidates:
         """Where it fits the image at all, from the first image's first row on."""
         canvas = self.canvas
@@ -56,7 +82,7 @@ class Feature:
         )
         return Candidates(positions, on - self.ratio * off)
 
-    @cached_property
+    @once
     def tiles(self) -> Tiles:
         """The candidates by where they are."""
         positions, fits = self.candidates.positions, self.candidates.fits
@@ -79,7 +105,7 @@ class Explanation:
     counts: Counts
     bits: float
 
-    @cached_property
+    @once
     def usage(self) -> IntArray:
         """Placements per feature."""
         return np.bincount(self.placements[:, 1], minlength=len(self.features))

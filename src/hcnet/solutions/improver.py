@@ -225,11 +225,9 @@ class Improver:
         hs, ws = self.canvas.layer.placement_size
         inside = np.ones(len(placements), bool)
         for f, feature in enumerate(features):
-            _, i, j = np.nonzero(feature.weights)
-            if len(i) == 0:
-                continue
-            dr = (h - (np.ptp(i) + 1)) // 2 - i.min()
-            dc = (w - (np.ptp(j) + 1)) // 2 - j.min()
+            top, bottom, left, right = feature.box
+            dr = (h - (bottom - top + 1)) // 2 - top
+            dc = (w - (right - left + 1)) // 2 - left
             if dr or dc:
                 mine = placements[:, 1] == f
                 r, c = placements[mine, 2] - dr, placements[mine, 3] - dc

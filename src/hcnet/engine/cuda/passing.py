@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,7 @@ class CUDAPassing:
         self._n_images, self._n_starts = len(evidence), n_starts
         self._host = host  # what does not change: layout, images and trees
         self._messages = on_device(host)
-        self._elements = hold(np.ravel_multi_index(tuple(elements.T), self._shape))
-        self._placed = hold(where_placements_are(host))
+        self._trees = elements
         self._largest_weight = float(np.abs(weight_prior).max(initial=0.0))
         self._largest_placement = float(np.abs(placement_prior).max())
         self._orders: dict[Schedule, Order] = {}
@@ -56,6 +56,17 @@ class CUDAPassing:
         self._sweeps = 0
         self._fresh = True  # the beliefs have been added up since the last sweep
         self._sums = tuple(arrays.zeros(x.shape) for x in self._beliefs())
+
+    # Only a layer between others hears, expects and tells: a page alone need not know this.
+    @cached_property
+    def _elements(self) -> DeviceArray:
+        """Where the element of each tree lies in R."""
+        return hold(np.ravel_multi_index(tuple(self._trees.T), self._shape))
+
+    @cached_property
+    def _placed(self) -> DeviceArray:
+        """Where the elements of S lie in the field or kernel."""
+        return hold(where_placements_are(self._host))
 
     @property
     def leaves(self) -> int:

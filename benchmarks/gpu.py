@@ -17,7 +17,7 @@ from hcnet import HCN, FeatureLearner, Layer
 from hcnet.benchmark.paper_images import PAPER_IMAGES
 from hcnet.benchmark.shape_models import compare, network, wrong
 from hcnet.benchmark.sweeps import Shape, sweep_cost
-from hcnet.datasets import mnist, shapes
+from hcnet.datasets import letters, mnist, shapes
 from hcnet.engine.devices import why_not_cuda
 from hcnet.engine.schedules import Schedule
 from hcnet.environment import gpus
@@ -142,6 +142,14 @@ def sweeps(bench: Benchmark, quick: bool) -> None:
                 gpu=gpus(),
                 seed=0,
             )
+
+
+def compile_fits(devices: list[str]) -> None:
+    """Fits of something small, so that no figure holds time for compiling."""
+    for device, algorithm in itertools.product(devices, ("refined", "mpmp")):
+        small = letters(size=(60, 60), n_placements=9, noise=0.03, random_state=0)
+        model = FeatureLearner(None if algorithm == "refined" else 4, 12, algorithm=algorithm)
+        model.set_params(device=device, n_init=2, random_state=0).fit(small.images)
 
 
 def fit_parts(
@@ -357,6 +365,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
             if mode[0] in devices and (mode[1] in asked or not {"refined", "mpmp"} & set(asked))
         ]
         memory = None if options.gigabytes is None else int(options.gigabytes * 2**30)
+        compile_fits(devices)
         fit_parts(bench, selected(options.only, names), numbers, modes, memory)
     if "shapes" in wanted:
         fit_shapes(bench, numbers, devices)

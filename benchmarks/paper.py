@@ -130,9 +130,8 @@ their settings on 1,000 labelled training digits beyond the first 100 of each cl
 chose its CNN on the test set. *Same form*: the paper's HCN, 64 features and 32 templates per
 class, with real weights. *ReLU*: 96 features and a dense layer, as the paper's CNN. *Pooled
 edges*: after a 5×5 max-pool. The seed draws weights and corruptions; SVM and k-NN have nothing
-else to vary. Mean (least–most). Convolutional networks are of seed 8000 alone, and so is all of the
-second table, which is of clean digits, but the HCN from 40. Seconds are with the choice of
-settings, on two cores that were busy with other work.""",
+else to vary. Mean (least–most). The second table is of clean digits; in it SVM and k-NN are of seed
+8000 alone. Seconds are with the choice of settings, on machines that were busy with other work.""",
     "activeset": """Plain message passing from the first of the starting priors, until the joint
 log-probability has not risen for 15 sweeps; all engines one after the other on the same images,
 in sequential order. The first step of the active set includes the regions that are explored; *late*
@@ -148,9 +147,9 @@ the scans are of an earlier run than the others.""",
 that NumPy takes to copy as many bytes in the same run, on one thread.""",
     "gpu": """On an NVIDIA H200 (driver 580.159, CUDA 13.0, numba-cuda 0.30.4). Floor: 16 bytes per
 AND at the bandwidth of a copy in the same run, in ps per AND. The CPU has a hundredth of the
-digits. Fits of a GPU are from 100 starts. Their seconds say little: some ran beside each other on
-the one GPU, others beside benchmarks on all processors; some that ran alone are in
-[performance](performance.md#on-a-gpu).""",
+digits. Fits of a GPU are from 100 starts; their seconds are of those that had the machine to themselves
+(seeds 8000 to 8003, of the symbols also 8005 to 8007, of the text 8000 to 8009), the other columns of
+all.""",
 }
 
 

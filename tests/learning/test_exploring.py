@@ -10,7 +10,6 @@ import pytest
 from hcnet import FeatureLearner
 from hcnet.datasets import letters
 from hcnet.engine.driver import Status
-from hcnet.engine.schedules import Schedule
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning import exploring
@@ -133,7 +132,7 @@ def test_exploring_gives_features_a_shape():
     priors = starting_priors(Priors(), layer.feature_pixels)[0]
     rng = np.random.default_rng(0)
     prior = weight_prior(priors.p_W, (1, 12, 12, 12), rng)
-    learned = explore(layer, images, priors, prior, Schedule(), 1.0, rng)
+    learned = explore(layer, images, priors, prior, rng)
     on = (prior + learned > 0).sum(axis=(0, 2, 3))
     assert (on > 10).sum() >= 6  # nothing was on before
     assert not (prior > 0).any()

@@ -61,7 +61,9 @@ def _instruction(name: str) -> Any:
 
 def _build_fetch(typing_context: Any, array: Any, at: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        data = args[0]
+        if isinstance(signature.args[0], nb.types.Array):
+            data = context.make_array(signature.args[0])(context, builder, data).data
         address, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address, number, number, number])
         function = builder.module.declare_intrinsic("llvm.prefetch", [address], kind)
@@ -73,12 +75,23 @@ def _build_fetch(typing_context: Any, array: Any, at: Any) -> Any:
     return nb.void(array, at), emit
 
 
+def _build_pointer(typing_context: Any, array: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, args[0]).data
+
+    return nb.types.CPointer(array.dtype)(array), emit
+
+
 _fetch_line: Any = intrinsic(_build_fetch)
+# Where the numbers of an array are.  Passed on to functions, an array counts references and checks
+# for negative indices: where a call has little to do, that takes longer.  Somebody must hold the
+# array as long as the pointer is used: an argument of the function that is called from Python.
+pointer: Any = intrinsic(_build_pointer)
 
 
 @inlined
 def prefetch(array: Any, at: Any, n: Any) -> None:
-    """Have n numbers brought into cache meanwhile; where nothing is needed, nothing happens."""
+    """Have n numbers of an array or behind a pointer brought into cache meanwhile."""
     for j in range(np.uint64(0), n, np.uint64(_LINE)):
         _fetch_line(array, at + j)
 

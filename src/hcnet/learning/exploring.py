@@ -1,8 +1,9 @@
 """How features get their first shape where only undecided placements are to have messages.
 
 At the start every placement over ink is undecided.  Regions of the images are therefore taken in
-turn, each for a few sweeps with all its messages stored, and the beliefs of W go on from region to
-region as they do from minibatch to minibatch in online learning.
+turn, each for a few sweeps with all its messages, and the beliefs of W go on from region to region
+as they do from minibatch to minibatch in online learning.  Trees are updated one after the other,
+undamped, whatever is chosen for what comes after.
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logit
 
-from hcnet.engine.cpu import CPUEngine
-from hcnet.engine.dense import DensePassing
-from hcnet.engine.schedules import Schedule
+from hcnet.engine.sparse.passing import Room, SparsePassing, sparse_memory
 from hcnet.images import FloatArray, Images
 from hcnet.layers import FeatureLayer
-from hcnet.messages import Layout, trees_of
+from hcnet.messages import trees_of
 from hcnet.objective import Priors
 
 # A region is about so many windows high and wide, cut from one image or made of several.
@@ -36,27 +35,30 @@ def explore(
     images: Images,
     priors: Priors,
     weight_prior: FloatArray,
-    schedule: Schedule,
-    damping: float,
     rng: np.random.Generator,
 ) -> FloatArray:
     """What the beliefs of W become, less their priors, region after region."""
     assert priors.p_S is not None
     placement_prior = float(logit(priors.p_S))
     beliefs = weight_prior
-    for region in regions(layer, images, rng):
-        passing = DensePassing(
-            CPUEngine(),
-            replace(layer, image_size=region.size),
+    found = regions(layer, images, rng)
+    if not found:
+        return np.zeros_like(weight_prior)
+    of_region = replace(layer, image_size=found[0].size)
+    most = max(region.n_observed for region in found)
+    room = Room(of_region, found[0].n_images, most)
+    for region in found:
+        passing = SparsePassing(
+            of_region,
             trees_of(region.observed, rng),
             region.evidence(priors.noise),
             placement_prior,
             np.float32(FORGETTING) * (beliefs - weight_prior) + weight_prior,
+            room,
         )
         for _ in range(SWEEPS):
-            passing.sweep(schedule, rng, damping)
+            passing.sweep(rng)
         beliefs = np.array(passing.weight_beliefs())
-        del passing  # two regions at a time would be more memory than was said
     return beliefs - weight_prior
 
 
@@ -98,7 +100,7 @@ def exploration_memory(layer: FeatureLayer) -> int:
 
 def _memory(layer: FeatureLayer, height: int, width: int, blocks: int) -> int:
     trees = blocks * layer.n_channels * height * width
-    return Layout(replace(layer, image_size=(height, width)), blocks).memory(trees)
+    return sparse_memory(replace(layer, image_size=(height, width)), blocks, trees)
 
 
 def regions(layer: FeatureLayer, images: Images, rng: np.random.Generator) -> list[Images]:

@@ -142,9 +142,8 @@ class MessagePassing:
     def _lead(self, passing: ActivePassing) -> None:
         """What exploring has taught the weights leads the first sweeps, less and less."""
         if self._learned is None:
-            how = self._options.schedule, self._options.damping, self._rng
             start = self._layer, self._images, self._priors, self._weight_prior
-            self._learned = explore(*start, *how)
+            self._learned = explore(*start, self._rng)
         share = np.float32(FADE**self._sweeps if self._sweeps < FADED else 0)
         passing.carry(share * self._learned)
 

@@ -1,0 +1,1 @@
+"""Message passing that stores only messages that are not zero."""

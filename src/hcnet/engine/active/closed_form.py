@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hcnet.engine.active.geometry import Geometry, IntArray, first_element
-from hcnet.engine.cpu_compilation import compiled, inlined, parallel
+from hcnet.engine.cpu_compilation import compiled, inlined, parallel, pointer
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 
@@ -51,7 +51,8 @@ def listed(g: Geometry, U: FloatArray, W: FloatArray, above: float = 0.0) -> Lis
     return Lists(calls, lines, features, steps, table[f, k])
 
 
-# Lists come one by one: each look into a tuple in a loop would count references, slowly.
+# Lists come one by one, and as pointers where there is a call for every number: each look into a
+# tuple, and each array that is passed on, would count references, slowly.
 
 
 @inlined
@@ -99,18 +100,22 @@ def _hear_silence(
 def hear_all(first: Any, last: Any, g: Any, U: Any, W: Any, lists: Any, out: Any) -> None:
     """Sums of the messages to all placements; a job is a row of placements of an image."""
     calls, lines, features, steps, weights = lists
+    U_at, W_at, steps_at, weights_at = pointer(U), pointer(W), pointer(steps), pointer(weights)
+    calls_at, lines_at = pointer(calls), pointer(lines)
     row = g.width * g.features
     for job in range(first, last):
         n, i = job // g.height, job % g.height
         sums = np.zeros(row, np.float32)
-        _hear_calls(n, i, i + 1, g, U, W, calls, lines, sums)
+        _hear_calls(n, i, i + 1, g, U_at, W_at, calls_at, lines_at, pointer(sums))
         for j in range(g.width):
             corner = first_element(n, i, j, g)
             for f in range(g.features):
                 x = j * g.features + f
                 between = features[f], features[f + 1]
                 least = np.float32(-HUGE)
-                total = _hear_silence(corner, *between, U, steps, weights, sums[x], least)
+                total = _hear_silence(
+                    corner, *between, U_at, steps_at, weights_at, sums[x], least
+                )
                 out[job * row + x] = total
 
 
@@ -140,6 +145,8 @@ def find_candidates(
     """
     _, down, across, tile_height, tile_width = tiles
     calls, lines, features, steps, weights = lists
+    U_at, W_at, steps_at, weights_at = pointer(U), pointer(W), pointer(steps), pointer(weights)
+    calls_at, lines_at = pointer(calls), pointer(lines)
     most = found.shape[1]
     for job in range(begin, end):
         n, first = job // down, (job % down) * tile_height
@@ -152,7 +159,7 @@ def find_candidates(
         if not within.any():
             continue
         sums = np.zeros((last - first) * g.width * g.features, np.float32)
-        _hear_calls(n, first, last, g, U, W, calls, lines, sums)
+        _hear_calls(n, first, last, g, U_at, W_at, calls_at, lines_at, pointer(sums))
         for x in range(across):
             if not within[x]:
                 continue
@@ -174,7 +181,7 @@ def find_candidates(
                         if b <= bar:
                             continue
                         between = features[f], features[f + 1]
-                        b = _hear_silence(corner, *between, U, steps, weights, b, bar)
+                        b = _hear_silence(corner, *between, U_at, steps_at, weights_at, b, bar)
                         if b <= bar:
                             continue
                         # The best so far; once there are enough, the worst of them is the bar.

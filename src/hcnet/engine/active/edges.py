@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.active.geometry import Geometry, IntArray, locate, placement_offset, tree_bases
-from hcnet.engine.cpu_compilation import compiled, entry
+from hcnet.engine.cpu_compilation import compiled, entry, inlined, pointer
 from hcnet.images import BoolArray, FloatArray
 
 _and_up = compiled.and_up
@@ -115,6 +115,13 @@ def _cover(where: Any, g: Any, cover: Any) -> None:
                 cover[n, i, j] += cover[n, i - 1, j]
 
 
+@inlined
+def _pointers(lists: Any) -> Any:
+    """Index, next edge of every tree, and messages."""
+    index, following, to_S, to_W = lists
+    return pointer(index), pointer(following), pointer(to_S), pointer(to_W)
+
+
 @entry
 def _move(
     everything: Any,
@@ -131,8 +138,10 @@ def _move(
     offset: Any,
 ) -> None:
     """Walk through old and new placements in order; lists of both kinds fill in step."""
-    old_index, old_next, old_S, old_W = old
-    new_index, new_next, new_S, new_W = new
+    old_index, old_next, old_S, old_W = _pointers(old)
+    new_index, new_next, new_S, new_W = _pointers(new)
+    U_at, W_at = pointer(U), pointer(W)
+    base_at, who_at = pointer(base), pointer(who)
     p = 0
     for z in range(everything.size):
         n, i, j, f = locate(everything[z], g)
@@ -152,12 +161,12 @@ def _move(
                         k = new_index[element]
                         e = new_next[k]
                         new_next[k] += 1
-                        who[e] = p
+                        who_at[e] = p
                         if source >= 0:
                             new_S[e], new_W[e] = old_S[source], old_W[source]
                         else:
-                            belief = W[base[k] + own]
-                            new_S[e], new_W[e] = _and_up(belief, U[element]), 0
+                            belief = W_at[base_at[k] + own]
+                            new_S[e], new_W[e] = _and_up(belief, U_at[element]), 0
         if stays[z]:
             offset[p] = own
             p += 1

@@ -1,7 +1,7 @@
 """Updates of the trees of active placements.
 
-Arrays are taken out of tuples once per call: inside a loop, each look into a tuple would count
-references, which takes longer than a tree.
+Inside are pointers instead of arrays: each look into a tuple in a loop, and each array that is passed
+on, would count references, which takes longer than a tree.
 """
 
 from __future__ import annotations
@@ -10,12 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
+from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel, pointer
 from hcnet.factors import HUGE
 
 _and_down, _and_up, _or_up = compiled.and_down, compiled.and_up, compiled.or_up
 _or_cap, _or_share, _or_answers = compiled.or_cap, compiled.or_share, compiled.or_answers
 _or_down = compiled.or_down
+
+
+@inlined
+def _pointers(lists: Any) -> Any:
+    """The lists of `Edges`; they are held by whoever has called from Python."""
+    trees, base, begin, offset, who, to_S, to_W = lists
+    first = pointer(trees), pointer(base), pointer(begin), pointer(offset)
+    return *first, pointer(who), pointer(to_S), pointer(to_W)
 
 
 @inlined
@@ -25,8 +33,9 @@ def _run(order: Any, lists: Any, E: Any, U: Any, seen: Any, beliefs: Any, dampin
     Inactive placements are so improbable that they add nothing to the sum of an OR and are
     nobody's strongest rival.
     """
-    trees, base, begin, offset, who, to_S, to_W = lists
-    (seen_S, seen_W), (S, W) = seen, beliefs
+    trees, base, begin, offset, who, to_S, to_W = _pointers(lists)
+    seen_S, seen_W = pointer(seen[0]), pointer(seen[1])
+    S, W = pointer(beliefs[0]), pointer(beliefs[1])
     keep = np.float32(1) - damping
     longest = 0
     for k in order:
@@ -47,7 +56,7 @@ def _run(order: Any, lists: Any, E: Any, U: Any, seen: Any, beliefs: Any, dampin
             total += _or_share(x, cap)
             first = larger(first, x)
         U[trees[k]] = _or_up(b, total, first)
-        _or_answers(b, t, n, total, cap, first)
+        _or_answers(b, pointer(t), n, total, cap, first)
         for j in range(n):
             p = who[start + j]
             old_S, old_W = to_S[start + j], to_W[start + j]
@@ -113,8 +122,10 @@ def trees_down(lists: Any, beliefs: Any, out: Any) -> None:
 @entry
 def add_up(lists: Any, S: Any, W: Any) -> None:
     """Add all messages to the sums of what they are about."""
-    trees, base, begin, offset, who, to_S, to_W = lists
-    for k in range(trees.size):
+    n = lists[0].size
+    _, base, begin, offset, who, to_S, to_W = _pointers(lists)
+    S_at, W_at = pointer(S), pointer(W)
+    for k in range(n):
         for e in range(begin[k], begin[k + 1]):
-            S[who[e]] += to_S[e]
-            W[base[k] + offset[who[e]]] += to_W[e]
+            S_at[who[e]] += to_S[e]
+            W_at[base[k] + offset[who[e]]] += to_W[e]

@@ -75,6 +75,7 @@ class MessagePassing:
         self._changed = 0
         self._belief_change = math.inf
         self._W = self._weights()
+        self._features = [improver.feature(w) for w in self._W]
         self._now = self._evaluate()
 
     def step(self) -> bool:
@@ -151,8 +152,10 @@ class MessagePassing:
         return np.ascontiguousarray(np.swapaxes(self._passing.weight_beliefs(), 0, 1) > 0)
 
     def _evaluate(self) -> Explanation:
-        features = [self._improver.feature(w) for w in self._W]
-        return self._improver.evaluate(features, self._passing.placements())
+        for f, w in enumerate(self._W):
+            if not np.array_equal(w, self._features[f].weights):  # what is known of it stays
+                self._features[f] = self._improver.feature(w)
+        return self._improver.evaluate(self._features, self._passing.placements())
 
 
 def memory_needed(layer: FeatureLayer, images: Images, options: PassingOptions) -> int:

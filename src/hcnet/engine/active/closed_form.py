@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hcnet.engine.active.geometry import Geometry, IntArray, first_element
-from hcnet.engine.cpu_compilation import compiled, inlined, parallel, pointer
+from hcnet.engine.cpu_compilation import compiled, inlined, larger, parallel, pointer
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 
@@ -120,6 +120,37 @@ def hear_all(first: Any, last: Any, g: Any, U: Any, W: Any, lists: Any, out: Any
 
 
 @parallel
+def reach_of_calls(first: Any, last: Any, g: Any, U: Any, out: Any) -> None:
+    """The most that trees that call can tell a placement at each position; a job is an image.
+
+    Sums over a window from those over its neighbours, in double precision and a little too large:
+    what was added and taken away again leaves its rounding behind.
+    """
+    U_at, down = pointer(U), np.empty(g.board_width)
+    for n in range(first, last):
+        down[:] = 0
+        for line in range(g.board_height):
+            i = line - g.window_height + 1
+            for a in range(g.channels):
+                at = ((n * g.channels + a) * g.board_height + line) * g.board_width
+                gone = at - g.window_height * g.board_width
+                for c in range(g.board_width):
+                    down[c] += larger(U_at[at + c], np.float32(0))
+                if i > 0:
+                    for c in range(g.board_width):
+                        down[c] -= larger(U_at[gone + c], np.float32(0))
+            if i < 0:
+                continue
+            total = 0.0
+            for c in range(g.board_width):
+                j = c - g.window_width + 1
+                total += down[c]
+                if j >= 0:
+                    out[(n * g.height + i) * g.width + j] = total * (1 + 1e-6) + 1e-6
+                    total -= down[j]
+
+
+@parallel
 def find_candidates(
     begin: Any,
     end: Any,
@@ -130,7 +161,6 @@ def find_candidates(
     lists: Any,
     prior: Any,
     active: Any,
-    starts: Any,
     reach: Any,
     threshold: Any,
     found: Any,
@@ -165,15 +195,18 @@ def find_candidates(
                 continue
             tile, m, bar = job * across + x, 0, threshold[n]
             for i in range(first, last):
+                row = (n * g.height + i) * g.width
+                p = np.searchsorted(active, (row + x * tile_width) * g.features)
                 for j in range(x * tile_width, min((x + 1) * tile_width, g.width)):
-                    position = (n * g.height + i) * g.width + j
+                    position = row + j
                     if reach[position] <= bar:
                         continue
                     corner = first_element(n, i, j, g)
-                    p = starts[position]
+                    while p < active.size and active[p] < position * g.features:
+                        p += 1
                     for f in range(g.features):
                         number = position * g.features + f
-                        if p < starts[position + 1] and active[p] == number:
+                        if p < active.size and active[p] == number:
                             p += 1
                             continue
                         b = sums[((i - first) * g.width + j) * g.features + f]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.active.geometry import Geometry, IntArray, locate, placement_offset, tree_bases
+from hcnet.engine.active.geometry import Geometry, IntArray, locate, placement_offset, tree_base
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, pointer
 from hcnet.images import BoolArray, FloatArray
 
@@ -28,7 +28,7 @@ class Edges:
     where: IntArray  # (placements,): their numbers
     offset: IntArray  # (placements,): `placement_offset`
     trees: IntArray  # (trees,): elements of the board
-    base: IntArray  # (trees,): `tree_bases`
+    base: IntArray  # (trees,): `tree_base`
     begin: IntArray  # (trees + 1,)
     index: NDArray[np.int32]  # (board,): which tree an element has; arbitrary where it has none
     who: NDArray[np.int32]  # (edges,)
@@ -60,29 +60,22 @@ def rebuilt(
     """
     n_images = len(observed) // g.board_size
     cover = np.zeros((n_images, g.board_height + 1, g.board_width + 1), np.int32)
-    _cover(where, g, cover)
-    planes = (n_images, g.channels, g.board_height, g.board_width)
-    reached = np.broadcast_to(cover[:, None, :-1, :-1], planes).reshape(-1)
-    trees = np.flatnonzero((reached > 0) & observed)
-    begin = np.concatenate([[0], np.cumsum(reached[trees], dtype=np.int64)])
-    index = np.empty(len(observed), np.int32)
-    index[trees] = np.arange(len(trees), dtype=np.int32)
-    everything = np.union1d(edges.where, where)
+    n_trees, n_edges = _cover(where, g, observed, cover)
     new = Edges(
         where=where,
         offset=np.empty(len(where), np.int64),
-        trees=trees,
-        base=tree_bases(g, trees),
-        begin=begin,
-        index=index,
-        who=np.empty(begin[-1], np.int32),
-        to_S=np.empty(begin[-1], np.float32),
-        to_W=np.empty(begin[-1], np.float32),
+        trees=np.empty(n_trees, np.int64),
+        base=np.empty(n_trees, np.int64),
+        begin=np.empty(n_trees + 1, np.int64),
+        index=np.empty(len(observed), np.int32),
+        who=np.empty(n_edges, np.int32),
+        to_S=np.empty(n_edges, np.float32),
+        to_W=np.empty(n_edges, np.float32),
     )
+    _list_trees(cover, g, observed, new.trees, new.base, new.begin, new.index)
     _move(
-        everything,
-        np.isin(everything, edges.where, assume_unique=True),
-        np.isin(everything, where, assume_unique=True),
+        edges.where,
+        where,
         g,
         observed,
         U,
@@ -97,8 +90,11 @@ def rebuilt(
 
 
 @entry
-def _cover(where: Any, g: Any, cover: Any) -> None:
-    """How many placements cover every element of a board, by adding up their corners twice."""
+def _cover(where: Any, g: Any, observed: Any, cover: Any) -> Any:
+    """How many placements cover every element of a board, by adding up their corners twice.
+
+    How many trees and edges that makes.
+    """
     h, w = g.window_height, g.window_width
     for z in range(where.size):
         n, i, j, _ = locate(where[z], g)
@@ -113,6 +109,35 @@ def _cover(where: Any, g: Any, cover: Any) -> None:
         for i in range(1, cover.shape[1]):
             for j in range(cover.shape[2]):
                 cover[n, i, j] += cover[n, i - 1, j]
+    trees = edges = 0
+    for n in range(cover.shape[0]):
+        for a in range(g.channels):
+            for i in range(g.board_height):
+                line = ((n * g.channels + a) * g.board_height + i) * g.board_width
+                for j in range(g.board_width):
+                    placements = cover[n, i, j] if observed[line + j] else 0
+                    trees += placements > 0
+                    edges += placements
+    return trees, edges
+
+
+@entry
+def _list_trees(
+    cover: Any, g: Any, observed: Any, trees: Any, base: Any, begin: Any, index: Any
+) -> None:
+    """The trees that have edges, in order."""
+    k = edges = 0
+    for n in range(cover.shape[0]):
+        for a in range(g.channels):
+            for i in range(g.board_height):
+                line = ((n * g.channels + a) * g.board_height + i) * g.board_width
+                for j in range(g.board_width):
+                    if cover[n, i, j] > 0 and observed[line + j]:
+                        trees[k], base[k] = line + j, tree_base(a, i, j, g)
+                        begin[k], index[line + j] = edges, k
+                        edges += cover[n, i, j]
+                        k += 1
+    begin[k] = edges
 
 
 @inlined
@@ -124,9 +149,8 @@ def _pointers(lists: Any) -> Any:
 
 @entry
 def _move(
-    everything: Any,
-    was: Any,
-    stays: Any,
+    before: Any,
+    now: Any,
     g: Any,
     observed: Any,
     U: Any,
@@ -142,9 +166,11 @@ def _move(
     new_index, new_next, new_S, new_W = _pointers(new)
     U_at, W_at = pointer(U), pointer(W)
     base_at, who_at = pointer(base), pointer(who)
-    p = 0
-    for z in range(everything.size):
-        n, i, j, f = locate(everything[z], g)
+    x = p = 0
+    while x < before.size or p < now.size:
+        was = x < before.size and (p == now.size or before[x] <= now[p])
+        stays = p < now.size and (x == before.size or now[p] <= before[x])
+        n, i, j, f = locate(before[x] if was else now[p], g)
         own = placement_offset(i, j, f, g)
         for a in range(g.channels):
             for di in range(g.window_height):
@@ -153,11 +179,11 @@ def _move(
                     if not observed[element]:
                         continue
                     source = -1
-                    if was[z]:
+                    if was:
                         k = old_index[element]
                         source = old_next[k]
                         old_next[k] += 1
-                    if stays[z]:
+                    if stays:
                         k = new_index[element]
                         e = new_next[k]
                         new_next[k] += 1
@@ -167,6 +193,7 @@ def _move(
                         else:
                             belief = W_at[base_at[k] + own]
                             new_S[e], new_W[e] = _and_up(belief, U_at[element]), 0
-        if stays[z]:
+        x += was
+        if stays:
             offset[p] = own
             p += 1

@@ -6,7 +6,7 @@ weight (di, dj) of a placement at (i, j).
 
 Placements are numbered ((image × height + i) × width + j) × features + f.  Weights lie as
 (f, channel, di, dj): what neighbouring trees have to do with a placement lies side by side, and
-the weight of a tree's leaf is at `tree_bases` + `placement_offset`.
+the weight of a tree's leaf is at `tree_base` + `placement_offset`.
 """
 
 from __future__ import annotations
@@ -126,13 +126,12 @@ def first_element(n: Any, i: Any, j: Any, g: Any) -> Any:
 
 @inlined
 def placement_offset(i: Any, j: Any, f: Any, g: Any) -> Any:
-    """What a placement adds to a tree's base (`tree_bases`)."""
+    """What a placement adds to a tree's base (`tree_base`)."""
     weights = g.channels * g.window_height * g.window_width
     return f * weights - i * g.window_width - j
 
 
-def tree_bases(g: Geometry, elements: IntArray) -> IntArray:
-    """Where the weights of the leaves of some trees are counted from."""
-    line, column = np.divmod(elements, g.board_width)
-    channel, row = np.divmod(line % (g.channels * g.board_height), g.board_height)
-    return np.asarray((channel * g.window_height + row) * g.window_width + column)
+@inlined
+def tree_base(a: Any, row: Any, column: Any, g: Any) -> Any:
+    """Where the weights of the leaves of a tree are counted from."""
+    return (a * g.window_height + row) * g.window_width + column

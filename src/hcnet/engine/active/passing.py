@@ -250,7 +250,9 @@ class ActivePassing:
             return
         before = self._edges
         self._edges = rebuilt(before, where, self._g, self._observed, self._U, self._W)
-        gone = np.setdiff1d(before.trees, self._edges.trees, assume_unique=True)
+        stays = np.zeros(len(self._U), bool)
+        stays[self._edges.trees] = True
+        gone = before.trees[~stays[before.trees]]
         self._U[gone] = self._E[gone]
         self._refresh()
 
@@ -262,8 +264,6 @@ class ActivePassing:
         found = np.empty((n_tiles, AT_ONCE), np.int64)
         beliefs = np.empty((n_tiles, AT_ONCE), np.float32)
         counts = np.zeros(n_tiles, np.int64)
-        positions = self._n_images * g.positions
-        here = np.bincount(self._edges.where // g.features, minlength=positions)
         closed_form.find_candidates(
             tiling[0] * tiling[1],
             tiling,
@@ -273,7 +273,6 @@ class ActivePassing:
             closed_form.listed(g, self._U, self._W).arrays,
             self._prior,
             self._edges.where,
-            np.concatenate([[0], np.cumsum(here)]),
             self._reach(),
             threshold,
             found,
@@ -285,16 +284,12 @@ class ActivePassing:
 
     def _reach(self) -> FloatArray:
         """The most that a placement at each position can have as its belief."""
-        g = self._g
-        planes = self._U.reshape(self._n_images, g.channels, g.board_height, g.board_width)
-        calls = np.maximum(planes, 0).sum(axis=1, dtype=float)
-        total = np.pad(calls.cumsum(axis=1).cumsum(axis=2), ((0, 0), (1, 0), (1, 0)))
-        h, w = g.window_height, g.window_width
-        reach = total[:, h:, w:] - total[:, :-h, w:] - total[:, h:, :-w] + total[:, :-h, :-w]
-        prior = self._prior
+        g, prior = self._g, self._prior
         if len(prior) > 1:
             prior = prior.reshape(-1, g.features).max(axis=1)
-        return np.asarray(reach.reshape(-1) * (1 + 1e-6) + prior, dtype=np.float32)
+        out = np.empty(self._n_images * g.positions, np.float32)
+        closed_form.reach_of_calls(self._n_images, g, self._U, out)
+        return np.asarray(out + prior, dtype=np.float32)
 
 
 def per_tile(g: Geometry) -> int:

@@ -34,6 +34,7 @@ class Room:
         self.to_field = np.empty((n_trees + 1) * n, np.float32)
         self.to_kernel = np.empty(n_trees * n, np.float32)
         self.whom = np.empty(n_trees * _short(n), np.int32)
+        self.what = np.empty(n_trees * _short(n), np.float32)
 
 
 class SparsePassing:
@@ -58,9 +59,10 @@ class SparsePassing:
             room.to_field,
             np.full(m.n_trees, NOTHING, np.int32),
             np.full(m.n_trees, NEVER, np.int64),
-            room.to_kernel,
-            room.whom,
             np.zeros(m.n_trees, np.int32),
+            room.whom,
+            room.what,
+            room.to_kernel,
         )
         room.to_field[m.n_trees * n : (m.n_trees + 1) * n] = 0
         size, kernel_rows = m.kernel.size, len(m.kernel)
@@ -68,12 +70,13 @@ class SparsePassing:
             np.empty(size, np.uint32),
             np.empty(size, np.uint32),
             np.full(size, -1, np.int32),
+            np.empty(size, np.float32),
             np.zeros(kernel_rows, np.int64),
             np.empty(size, np.uint32),
             np.zeros(kernel_rows, np.int64),
         )
         lanes, best = np.empty(LANES, np.float32), np.empty(rows, np.float32)
-        numbers = np.zeros((9, n), np.float32), np.empty((2, n), np.int64)
+        numbers = np.zeros((10, n), np.float32), np.empty((2, n), np.int64)
         self._scratch = Scratch(lanes, best, *numbers[0], *numbers[1])
         self._reach = np.float32(max(-m.evidence.min(initial=0), 0))
         enlist_all(self._shape, m.kernel.reshape(-1), self._lists)
@@ -108,8 +111,8 @@ def sparse_memory(layer: FeatureLayer, n_images: int, n_trees: int) -> int:
     """Bytes that a layer and its room take if no message is zero, known before a run starts."""
     layout = Layout(layer, n_images)
     n = layout.leaves
-    trees = n_trees * (4 * _short(n) + 16)
-    lists, scratch = 16 * int(np.prod(layout.kernel_shape)), (9 * 4 + 2 * 8 + 4) * n
+    trees = n_trees * (8 * _short(n) + 16)
+    lists, scratch = 20 * int(np.prod(layout.kernel_shape)), (10 * 4 + 2 * 8 + 4) * n
     return layout.memory(n_trees) + trees + lists + scratch
 
 

@@ -30,6 +30,8 @@ _smaller = compiled.smaller
 NOTHING, ALL = 0, -1
 # When a tree has last looked that must look at everything.
 NEVER = -(2**62)
+# Of the listed leaves, one in so many may have changed, or all are looked at.
+SEVERAL = 4
 # Sums that the dense engine has side by side, to be added up in its order.
 LANES = 8
 
@@ -52,9 +54,10 @@ class Said(NamedTuple):
     to_field: Any  # float32 (trees + 1, leaves): the last row is 0
     told: Any  # int32 (trees,): to whom in the field
     seen: Any  # int64 (trees,): how many had changed in the row of the kernel
-    to_kernel: Any  # float32 (trees, leaves)
-    whom: Any  # int32 (trees, short): to whom in the kernel
-    counts: Any  # int32 (trees,): to how many, or `ALL`
+    counts: Any  # int32 (trees,): to how many in the kernel, or `ALL`
+    whom: Any  # int32 (trees, short): to whom
+    what: Any  # float32 (trees, short): and what
+    to_kernel: Any  # float32 (trees, leaves): the same where it is no short list
 
 
 class Lists(NamedTuple):
@@ -63,6 +66,7 @@ class Lists(NamedTuple):
     leaf: Any  # uint32 (rows, leaves): which are listed
     step: Any  # uint32 (rows, leaves): from a tree's first leaf in the field to each of them
     place: Any  # int32 (rows, leaves): where each leaf is on the list, or -1
+    belief: Any  # float32 (rows, leaves): of each of them, beside that in the kernel
     n: Any  # int64 (rows,)
     changed: Any  # uint32 (rows, leaves): places of the last that changed, in turns
     n_changed: Any  # int64 (rows,): how many ever have
@@ -75,6 +79,7 @@ class Scratch(NamedTuple):
     best: Any  # float32 (rows,)
     heard: Any  # float32 (leaves,), as all below
     cavity: Any
+    change: Any
     tops: Any
     before: Any
     was: Any
@@ -87,31 +92,37 @@ class Scratch(NamedTuple):
 
 
 @inlined
-def _enlist(leaf: Any, here: Any, row: Any, shape: Any, kernel: Any, lists: Any) -> None:
-    """Put a leaf on the list of its row of the kernel if it is on there: for good."""
-    if kernel[here + leaf] > 0 and lists.place[here + leaf] < 0:
+def _set(leaf: Any, now: Any, here: Any, row: Any, shape: Any, kernel: Any, lists: Any) -> Any:
+    """Another belief for a leaf of the kernel; where it is on the list, or -1.
+
+    Whoever is on is put on the list of its row, for good.
+    """
+    kernel[here + leaf] = now
+    e = np.int64(lists.place[here + leaf])
+    if e < 0 and now > 0:
         e = lists.n[row]
         lists.leaf[here + e] = leaf
         lists.step[here + e] = leaf // shape.run * shape.row + leaf % shape.run
         lists.place[here + leaf] = e
         lists.n[row] = e + 1
+    if e >= 0:
+        lists.belief[here + e] = now
+    return e
 
 
 @inlined
 def _change(
     leaf: Any, now: Any, here: Any, row: Any, shape: Any, kernel: Any, lists: Any, reach: Any
 ) -> None:
-    """Another belief for a leaf of the kernel; who listens is told if it can matter there.
+    """The same, written down if it can matter to trees without ink.
 
-    Trees without ink pass on no more than `reach` of it.
+    They pass on no more than `reach` of it.
     """
     before = _smaller(larger(kernel[here + leaf], np.float32(0)), reach)
-    kernel[here + leaf] = now
-    _enlist(leaf, here, row, shape, kernel, lists)
-    place = lists.place[here + leaf]
-    if place >= 0 and before != _smaller(larger(now, np.float32(0)), reach):
+    e = _set(leaf, now, here, row, shape, kernel, lists)
+    if e >= 0 and before != _smaller(larger(now, np.float32(0)), reach):
         n = lists.n_changed[row]
-        lists.changed[here + n % shape.leaves] = place
+        lists.changed[here + n % shape.leaves] = e
         lists.n_changed[row] = n + 1
 
 
@@ -129,7 +140,7 @@ def _recall(k: Any, shape: Any, said: Any, scratch: Any) -> Any:
         m = np.int64(said.counts[k])
         for z in range(m):
             scratch.old_leaves[z] = said.whom[k * shape.short + z]
-            scratch.old_values[z] = said.to_kernel[own + z]
+            scratch.old_values[z] = said.what[k * shape.short + z]
     return m
 
 
@@ -140,7 +151,7 @@ def _remember(k: Any, m: Any, shape: Any, said: Any, scratch: Any) -> None:
     if m <= shape.short:
         for z in range(m):
             said.whom[k * shape.short + z] = scratch.leaves[z]
-            said.to_kernel[own + z] = scratch.values[z]
+            said.what[k * shape.short + z] = scratch.values[z]
         said.counts[k] = m
     else:
         for leaf in range(shape.leaves):
@@ -217,12 +228,15 @@ def _take_back(field: Any, at: Any, own: Any, own_at: Any, n: Any) -> None:
 
 @inlined
 def _tell_listed(
-    e: Any, up: Any, field: Any, at: Any, own: Any, kernel: Any, here: Any, said: Any, lists: Any
+    first: Any, last: Any, up: Any, field: Any, at: Any, own: Any, here: Any, said: Any, lists: Any, scratch: Any
 ) -> None:
-    """A message to the field about a listed leaf that hears `up`."""
-    new, old = _and_up(kernel[here + lists.leaf[here + e]], up), said.to_field[own + e]
-    field[at + lists.step[here + e]] += new - old
-    said.to_field[own + e] = new
+    """Messages to the field about some listed leaves that all hear `up`."""
+    for e in range(first, last):
+        old, new = said.to_field[own + e], _and_up(lists.belief[here + e], up)
+        said.to_field[own + e] = new
+        scratch.change[e] = new - old
+    for e in range(first, last):
+        field[at + lists.step[here + e]] += scratch.change[e]
 
 
 @inlined
@@ -263,11 +277,17 @@ def _without_ink(
     for e in range(n_old, n_now):
         said.to_field[own + e] = 0
     said.told[k] = n_now
-    # Who is on in the field?  First listed leaves, then others, to whom the tree has said nothing.
-    for e in range(n_now):
-        scratch.cavity[e] = field[at + lists.step[here + e]] - said.to_field[own + e]
+    # Who is on in the field?  First listed leaves, of whom the tree has said no less than b, then
+    # others, of whom it has said nothing.
+    highest = np.float32(-HUGE)
+    for i in range(shape.rows):
+        scratch.best[i] = _highest(field, at + i * shape.row, shape.run)
+        highest = larger(highest, scratch.best[i])
+    if highest > b:
+        for e in range(n_now):
+            scratch.cavity[e] = field[at + lists.step[here + e]] - said.to_field[own + e]
     m, first = np.int64(0), np.float32(-HUGE)
-    if _highest(scratch.cavity, 0, n_now) > 0:
+    if highest > b and _highest(scratch.cavity, 0, n_now) > 0:
         for e in range(n_now):
             s = scratch.cavity[e]
             if s > 0:
@@ -277,7 +297,7 @@ def _without_ink(
                 first = larger(first, top)
                 m += 1
     for i in range(shape.rows):
-        if _highest(field, at + i * shape.row, shape.run) > 0:
+        if scratch.best[i] > 0:
             for x in range(shape.run):
                 s, leaf = field[at + i * shape.row + x], i * shape.run + x
                 if s > 0 and lists.place[here + leaf] < 0:
@@ -298,19 +318,17 @@ def _without_ink(
                 scratch.was[z] = said.to_field[own + e]
         _or_answers(b, scratch.tops, m, total, cap, first)
     said.seen[k] = stamp
-    if first > 0 or since > n_now // 4:
-        for e in range(n_now):
-            _tell_listed(e, alike, field, at, own, kernel, here, said, lists)
+    if first > 0 or since > n_now // SEVERAL:
+        _tell_listed(0, n_now, alike, field, at, own, here, said, lists, scratch)
     else:
         for z in range(n_changed - since, n_changed):
             e = np.int64(lists.changed[here + z % shape.leaves])
-            _tell_listed(e, alike, field, at, own, kernel, here, said, lists)
-        for e in range(n_old, n_now):
-            _tell_listed(e, alike, field, at, own, kernel, here, said, lists)
+            _tell_listed(e, e + 1, alike, field, at, own, here, said, lists, scratch)
+        _tell_listed(n_old, n_now, alike, field, at, own, here, said, lists, scratch)
         for z in range(m_old):
             e = np.int64(lists.place[here + scratch.old_leaves[z]])
             if e >= 0:
-                _tell_listed(e, alike, field, at, own, kernel, here, said, lists)
+                _tell_listed(e, e + 1, alike, field, at, own, here, said, lists, scratch)
     for z in range(m):
         up = b
         if first > 0:
@@ -439,15 +457,15 @@ def _update(
         leaf = scratch.old_leaves[z]
         scratch.kept[z] = kernel[here + leaf]
         scratch.mark[leaf] = scratch.old_values[z]
-        kernel[here + leaf] -= scratch.old_values[z]
-        _enlist(leaf, here, row, shape, kernel, lists)
+        cavity = kernel[here + leaf] - scratch.old_values[z]
+        _set(leaf, cavity, here, row, shape, kernel, lists)
     chosen, special = np.int64(-1), np.float32(0)
     if b > 0:
         m, chosen, special = _with_ink(k, b, at, row, nothing, shape, field, kernel, said, scratch)
     else:
         m = _without_ink(k, b, at, row, m_old, shape, field, kernel, said, lists, scratch)
     for z in range(m_old):
-        kernel[here + scratch.old_leaves[z]] = scratch.kept[z]
+        _set(scratch.old_leaves[z], scratch.kept[z], here, row, shape, kernel, lists)
     if chosen >= 0:
         z = 0
         while z < m and scratch.leaves[z] != chosen:
@@ -477,7 +495,8 @@ def enlist_all(shape: Any, kernel: Any, lists: Any) -> None:
     """Begin the lists with what is on."""
     for row in range(lists.n.size):
         for leaf in range(shape.leaves):
-            _enlist(leaf, row * shape.leaves, row, shape, kernel, lists)
+            here = row * shape.leaves
+            _set(leaf, kernel[here + leaf], here, row, shape, kernel, lists)
 
 
 @entry
@@ -501,14 +520,16 @@ def run_trees(
         pointer(said.to_field),
         pointer(said.told),
         pointer(said.seen),
-        pointer(said.to_kernel),
-        pointer(said.whom),
         pointer(said.counts),
+        pointer(said.whom),
+        pointer(said.what),
+        pointer(said.to_kernel),
     )
     lists_at = Lists(
         pointer(lists.leaf),
         pointer(lists.step),
         pointer(lists.place),
+        pointer(lists.belief),
         pointer(lists.n),
         pointer(lists.changed),
         pointer(lists.n_changed),
@@ -518,6 +539,7 @@ def run_trees(
         pointer(scratch.best),
         pointer(scratch.heard),
         pointer(scratch.cavity),
+        pointer(scratch.change),
         pointer(scratch.tops),
         pointer(scratch.before),
         pointer(scratch.was),
@@ -539,7 +561,7 @@ def run_trees(
         told = said_at.told[soon]
         n_soon = shape.leaves if told == ALL else told if evidence[soon] <= 0 else 1
         prefetch(said_at.to_field, np.uint64(soon * shape.leaves), np.uint64(n_soon))
-        prefetch(said_at.to_kernel, np.uint64(soon * shape.leaves), np.uint64(1))
+        prefetch(said_at.what, np.uint64(soon * shape.short), np.uint64(1))
         prefetch(said_at.whom, np.uint64(soon * shape.short), np.uint64(1))
         beliefs = field_at, kernel_at
         rest = said_at, lists_at, scratch_at, reach

@@ -9,6 +9,7 @@ from dense_twin import dense_twin
 
 from hcnet.engine import choice
 from hcnet.engine.active import passing as active
+from hcnet.engine.active.geometry import coordinates
 from hcnet.engine.active.passing import ActivePassing, active_memory
 from hcnet.engine.choice import keeps_active_set, start_passing
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
@@ -153,6 +154,25 @@ def test_the_number_of_threads_does_not_matter(schedule):
         beliefs.append(passing.weight_beliefs())
     np.testing.assert_array_equal(*beliefs)
     assert np.ptp(beliefs[0]) > K
+
+
+@ANY_LAYER
+def test_no_belief_is_above_what_calls_can_reach(name):
+    passing = ActivePassing(*problem(name, 5, 1.0))
+    for k in range(4):
+        passing.sweep(Schedule(), np.random.default_rng(k))
+        g = passing._g
+        calls = np.maximum(passing._U, 0).reshape(-1, g.channels, g.board_height, g.board_width)
+        windows = np.lib.stride_tricks.sliding_window_view(
+            calls.sum(axis=1, dtype=float), (g.window_height, g.window_width), (1, 2)
+        )
+        wanted = windows.sum(axis=(3, 4)) + passing._prior
+        reach = passing._reach().reshape(wanted.shape)
+        np.testing.assert_allclose(reach, wanted, rtol=1e-5, atol=1e-4)
+        inactive = passing.placement_beliefs().copy()
+        n, f, i, j = coordinates(g, passing._edges.where).T
+        inactive[n, f, i, j] = -np.inf
+        assert (inactive.max(axis=1) <= reach).all()
 
 
 def test_no_more_placements_are_active_than_a_tile_may_have(monkeypatch):

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numba
 import numpy as np
 import pytest
+from scipy.special import logit
 
 from hcnet import FeatureLearner
 from hcnet.datasets import letters
+from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.dense import DensePassing
 from hcnet.engine.driver import Status
+from hcnet.engine.schedules import Schedule
+from hcnet.engine.sparse.passing import sparse_memory
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning import exploring
 from hcnet.learning.exploring import exploration_memory, explore, regions
 from hcnet.learning.options import starting_priors
 from hcnet.learning.passing import FADED, weight_prior
-from hcnet.messages import Layout
+from hcnet.messages import trees_of
 from hcnet.objective import Priors
+from tests.memory_peak import memory_peak
 
 
 def page(height, width, n=1, seed=0):
@@ -91,7 +98,7 @@ def test_a_region_takes_no_more_memory_than_is_said_and_allowed(layer, n, limit,
     assert exploration_memory(layer) <= limit
     for region in found:
         of_region = replace(layer, image_size=region.size)
-        needed = Layout(of_region, region.n_images).memory(region.n_observed)
+        needed = sparse_memory(of_region, region.n_images, region.n_observed)
         assert needed <= exploration_memory(layer)
 
 
@@ -125,13 +132,67 @@ def test_a_page_without_ink_ends_at_once():
     assert len(learner.features_) == 0
 
 
-def test_exploring_gives_features_a_shape():
-    data = letters(size=(150, 150), n_placements=90, random_state=0)
+def lettered(size, seed=0, noise=0.0):
+    """A page of letters and how to begin with it."""
+    data = letters(
+        size=(size, size), n_placements=size * size // 250, noise=noise, random_state=seed
+    )
     images = Images(data.images.astype(bool), np.ones(data.images.shape, bool))
-    layer = FeatureLayer(12, 1, (12, 12), (150, 150))
+    layer = FeatureLayer(12, 1, (12, 12), (size, size))
     priors = starting_priors(Priors(), layer.feature_pixels)[0]
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     prior = weight_prior(priors.p_W, (1, 12, 12, 12), rng)
+    return layer, images, priors, prior, rng
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+def test_exploring_learns_what_the_dense_engine_learns_region_after_region(noise):
+    learned = explore(*lettered(110, noise=noise))
+    layer, images, priors, prior, rng = lettered(110, noise=noise)
+    beliefs = prior
+    for region in regions(layer, images, rng):
+        passing = DensePassing(
+            CPUEngine(),
+            replace(layer, image_size=region.size),
+            trees_of(region.observed, rng),
+            region.evidence(priors.noise),
+            logit(priors.p_S),
+            np.float32(exploring.FORGETTING) * (beliefs - prior) + prior,
+        )
+        for _ in range(exploring.SWEEPS):
+            passing.sweep(Schedule(), rng)
+        beliefs = np.array(passing.weight_beliefs())
+    np.testing.assert_array_equal(learned, beliefs - prior)
+
+
+def test_exploring_takes_the_memory_that_it_says():
+    layer, *start = lettered(110)
+    state = start[-1].bit_generator.state
+
+    def run():
+        start[-1].bit_generator.state = state
+        explore(layer, *start)
+
+    assert memory_peak(run) <= 1.1 * exploration_memory(layer) + 100 * 110**2
+
+
+def test_the_number_of_threads_does_not_matter():
+    before, found = numba.get_num_threads(), []
+    data = letters(size=(150, 150), n_placements=90, noise=0.01, random_state=2)
+    for threads in (1, before):
+        numba.set_num_threads(threads)
+        try:
+            learner = FeatureLearner(12, (12, 12), algorithm="mpmp", max_iter=4, random_state=0)
+            found.append(learner.fit(data.images))
+        finally:
+            numba.set_num_threads(before)
+    np.testing.assert_array_equal(found[0].features_, found[1].features_)
+    np.testing.assert_array_equal(found[0].placements_, found[1].placements_)
+    assert len(found[0].placements_) > 50
+
+
+def test_exploring_gives_features_a_shape():
+    layer, images, priors, prior, rng = lettered(150)
     learned = explore(layer, images, priors, prior, rng)
     on = (prior + learned > 0).sum(axis=(0, 2, 3))
     assert (on > 10).sum() >= 6  # nothing was on before

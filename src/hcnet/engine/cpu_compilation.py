@@ -79,7 +79,8 @@ def _build_pointer(typing_context: Any, array: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return context.make_array(signature.args[0])(context, builder, args[0]).data
 
-    return nb.types.CPointer(array.dtype)(array), emit
+    kind: Any = nb.types.CPointer
+    return kind(array.dtype)(array), emit
 
 
 _fetch_line: Any = intrinsic(_build_fetch)

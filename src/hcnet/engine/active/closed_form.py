@@ -113,9 +113,7 @@ def hear_all(first: Any, last: Any, g: Any, U: Any, W: Any, lists: Any, out: Any
                 x = j * g.features + f
                 between = features[f], features[f + 1]
                 least = np.float32(-HUGE)
-                total = _hear_silence(
-                    corner, *between, U_at, steps_at, weights_at, sums[x], least
-                )
+                total = _hear_silence(corner, *between, U_at, steps_at, weights_at, sums[x], least)
                 out[job * row + x] = total
 
 

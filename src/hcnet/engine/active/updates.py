@@ -1,7 +1,7 @@
 """Updates of the trees of active placements.
 
-Inside are pointers instead of arrays: each look into a tuple in a loop, and each array that is passed
-on, would count references, which takes longer than a tree.
+Inside are pointers instead of arrays: each look into a tuple in a loop, and each array that is
+passed on, would count references, which takes longer than a tree.
 """
 
 from __future__ import annotations

@@ -6,17 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.schedules import Schedule
-from hcnet.engine.sparse.updates import (
-    LANES,
-    NEVER,
-    NOTHING,
-    Lists,
-    Said,
-    Scratch,
-    Shape,
-    enlist_all,
-    run_trees,
-)
+from hcnet.engine.sparse.lists import enlist_all
+from hcnet.engine.sparse.state import LANES, NEVER, NOTHING, Lists, Said, Scratch, Shape
+from hcnet.engine.sparse.updates import run_trees
 from hcnet.images import FloatArray
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, start_messages

@@ -200,16 +200,15 @@ def find_candidates(
                     if reach[position] <= bar:
                         continue
                     corner = first_element(n, i, j, g)
-                    while p < active.size and active[p] < position * g.features:
-                        p += 1
+                    at = np.uint64(((i - first) * g.width + j) * g.features)
                     for f in range(g.features):
                         number = position * g.features + f
-                        if p < active.size and active[p] == number:
-                            p += 1
-                            continue
-                        b = sums[((i - first) * g.width + j) * g.features + f]
-                        b += prior[number if prior.size > 1 else 0]
+                        b = sums[at + np.uint64(f)] + prior[number if prior.size > 1 else 0]
                         if b <= bar:
+                            continue
+                        while p < active.size and active[p] < number:
+                            p += 1
+                        if p < active.size and active[p] == number:
                             continue
                         between = features[f], features[f + 1]
                         b = _hear_silence(corner, *between, U_at, steps_at, weights_at, b, bar)

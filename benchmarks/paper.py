@@ -142,7 +142,8 @@ it does. The scan has letters of 36×36 pixels, gets ten steps, and is too large
 30 forward and backward passes of a network as the paper has it for MNIST; *% explained*: by how
 much what was learned after 5, 10, … passes is more probable than nothing, in percent of the
 log-probability of nothing. Memory is what the process grew by. The 800×800 page and
-the scans are of an earlier run than the others.""",
+the digits are of an earlier version than the others, which ran on two cores that were busy with
+other work.""",
     "speed": """An update reads and writes both messages of an AND, 16 bytes; "copy" is the time
 that NumPy takes to copy as many bytes in the same run, on one thread.""",
     "gpu": """On an NVIDIA H200 (driver 580.159, CUDA 13.0, numba-cuda 0.30.4). Floor: 16 bytes per

@@ -148,9 +148,9 @@ other work.""",
 that NumPy takes to copy as many bytes in the same run, on one thread.""",
     "gpu": """On an NVIDIA H200 (driver 580.159, CUDA 13.0, numba-cuda 0.30.4). Floor: 16 bytes per
 AND at the bandwidth of a copy in the same run, in ps per AND. The CPU has a hundredth of the
-digits. Fits of a GPU are from 100 starts; their seconds are of those that had the machine to themselves
-(seeds 8000 to 8003, of the symbols also 8005 to 8007, of the text 8000 to 8009), the other columns of
-all.""",
+digits. Fits of a GPU are from 100 starts; their seconds are of those that had the machine to
+themselves (seeds 8000 to 8003, of the symbols also 8005 to 8007, of the text 8000 to 8009), the
+other columns of all.""",
 }
 
 

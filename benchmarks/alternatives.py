@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.baselines.cnn import Labelled
-from benchmarks.harness import Benchmark, Row, measure, selected, spread, start, table
+from benchmarks.harness import Benchmark, Row, measure, paper_value, selected, spread, start, table
 from benchmarks.rivals import RIVALS, held_out, same_form
 from hcnet.benchmark.shape_models import network, test_set, wrong
 from hcnet.datasets import shapes
 from hcnet.datasets.shapes import ShapesData
 
 SIZES = (19, 21)
-PAPER = {"HCN, fast pass": "0.07", "CNN, same form": "0.5", "CNN, ReLU": "2.5"}
+# Percent of the test images, and how many digits of it the paper gives.
+PAPER = {"HCN, fast pass": (0.07, 2), "CNN, same form": (0.5, 1), "CNN, ReLU": (2.5, 1)}
 # The rival that comes closest, without the images that it is otherwise chosen by.
 FIFTHS = "CNN, same form, 80 + 20 images"
 METHODS = ("HCN", "HCN, fast pass", "CNN, same form", FIFTHS, *list(RIVALS)[1:])
@@ -27,12 +28,15 @@ def report(rows: list[Row]) -> str:
         mine = [r for r in rows if r["method"] == method]
         if not mine:
             continue
-        errors = [[100 * r["wrong"] for r in mine if r["size"] == size] for size in sizes]
+        errors = {
+            f"at {size}×{size}": [100 * r["wrong"] for r in mine if r["size"] == size]
+            for size in sizes
+        }
         lines.append(
             [
                 method,
-                *(spread(values, 2) for values in errors),
-                PAPER.get(method, "–"),
+                *(spread(values, 2) for values in errors.values()),
+                paper_value(*PAPER[method], errors) if method in PAPER else "–",
                 spread([r["seconds"] for r in mine], 1),
                 spread([1e6 * r["seconds_predict"] / r["n_test"] for r in mine], 0),
             ]

@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,3 +149,21 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
     if len(v) == 0:
         return "–"
     return f"{v.mean():.{digits}f} ({v.min():.{digits}f}–{v.max():.{digits}f})"
+
+
+def paper_value(
+    paper: float, digits: int, ours: Mapping[str, Sequence[float]], higher_is_better: bool = False
+) -> str:
+    """The paper's figure, and "not reached" behind it where our mean is worse.
+
+    Ours is rounded as the paper's is before it is compared.  The keys say where or by what, if
+    there is more than one of them: "at 19×19".
+    """
+    sign = -1 if higher_is_better else 1
+    worse = [
+        key
+        for key, values in ours.items()
+        if len(values) and sign * round(float(np.mean(values)), digits) > sign * paper
+    ]
+    missed = f", not reached {' and '.join(worse)}".rstrip() if worse else ""
+    return f"{paper:.{digits}f}{missed}"

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import Any
 
-from benchmarks.harness import Benchmark, Row, measure, selected, spread, start, table
+from benchmarks.harness import Benchmark, Row, measure, paper_value, selected, spread, start, table
 from benchmarks.mnist_digits import CLEAN, MOST_PER_CLASS, SETS, Split, corrupted
 from benchmarks.mnist_models import fit_hcn, with_lines
 from benchmarks.mnist_rivals import RIVALS, FittedRival
@@ -38,12 +38,20 @@ def report(rows: list[Row]) -> str:
     sizes = sorted({r["per_class"] for r in rows})
     main = PER_CLASS if PER_CLASS in sizes else sizes[-1]
 
-    def errors(**wanted: Any) -> str:
+    def values(**wanted: Any) -> list[float]:
         found = [r for r in rows if all(r[key] == value for key, value in wanted.items())]
-        return spread([100 * r["wrong"] for r in found], 2)
+        return [100 * r["wrong"] for r in found]
+
+    def errors(**wanted: Any) -> str:
+        return spread(values(**wanted), 2)
+
+    def paper(name: str) -> list[str]:
+        """Both figures, each beside that of our HCN."""
+        ours = {"": values(corruption=name, method="HCN", per_class=PER_CLASS)}
+        return [paper_value(figure, 2, ours) for figure in PAPER[name]]
 
     lines = [
-        [name, f"{PAPER[name][0]:.2f}", f"{PAPER[name][1]:.2f}"]
+        [name, *paper(name)]
         + [errors(corruption=name, method=method, per_class=main) for method in methods]
         for name in SETS
     ]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.baselines import noca_learner
-from benchmarks.harness import Benchmark, Row, measure, seeds, spread, start, table
+from benchmarks.harness import Benchmark, Row, measure, paper_value, seeds, spread, start, table
 from hcnet import FeatureLearner
 from hcnet.benchmark.paper_images import PAPER_IMAGES
 from hcnet.datasets import PartsData
@@ -160,14 +160,14 @@ def report(rows: list[Row]) -> str:
                     seeds(mine),
                     spread([r["ratio"] for r in mine]),
                     spread([r["ratio_true"] for r in mine]),
-                    f"{paper_ratio:.2f}",
+                    paper_value(paper_ratio, 2, {"": [r["ratio"] for r in mine]}),
                     f"{close}/{len(mine)}",
                     f"{clear}/{len(mine)}",
                     f"{exact}/{len(mine)}",
                     f"{np.mean([r['iou_mean'] for r in mine]):.3f}",
                     f"{100 * np.mean([r['wrong_pixels'] for r in mine]):.3f} %",
                     spread([r["seconds"] for r in mine], 1),
-                    f"{60 * paper_minutes:.0f}",
+                    paper_value(60 * paper_minutes, 0, {"": [r["seconds"] for r in mine]}),
                     f"{max(peaks):.0f}" if peaks else "–",
                 ]
             )

@@ -66,9 +66,9 @@ def with_and_without_labels(rows: list[Row]) -> Figure:
             for shift, (field, colour) in zip((-0.27, 0, 0.27), INFERENCES.values(), strict=True):
                 dots(axes, k + shift, [100 * r[field] for r in mine], colour)
             paper(axes, k - 0.27, stated, SKY)
-        percent_errors(axes, most=10)
         group_ticks(axes, [f"{size}×{size}" for size in SIZES])
         axes.set(title=shapes.MODES[supervised], xlabel="size of the features")
+    percent_errors(*both, least_end=10)
     both[0].set_ylabel("test error %")
     key(figure, {name: colour for name, (_, colour) in INFERENCES.items()})
     return figure
@@ -88,7 +88,7 @@ def instead(rows: list[Row]) -> Figure:
     axes.set_yticks(range(len(methods)), methods)
     axes.invert_yaxis()
     axes.set_xlabel("test error %")
-    percent_errors(axes, "x")
+    percent_errors(axes, which="x")
     key(figure, {f"{n}×{n}": c for n, c in zip(sizes, SIZE_COLOURS, strict=False)})
     return figure
 
@@ -107,11 +107,11 @@ def noisy_training(rows: list[Row]) -> Figure:
             for method in methods
         }
         curves(axes, lines, methods)
-        percent_errors(axes)
         axes.set_xlabel("flipped pixels in training images, %")
         for method in methods:
             if method in noise.PAPER:
                 paper(axes, 100 * noise.PAPER_FLIPS, noise.PAPER[method][0], methods[method])
+    percent_errors(*both)
     both[0].set_ylabel("test error %")
     key(figure, NETWORKS | CLASSIC, columns=5)
     return figure
@@ -145,7 +145,7 @@ def filled_in(rows: list[Row]) -> Figure:
             for shift, (field, colour) in zip((-0.17, 0.17), UNDER_MASK.values(), strict=True):
                 dots(axes, k + shift, [100 * r[field] for r in mine], colour, sideways=True)
         axes.set_title(TITLES[mask])
-        percent_errors(axes, "x", 100)
+    percent_errors(*both, which="x", least_end=100)
     figure.supxlabel("% of the true pixels (missed), of the painted ones (made up)", fontsize=11)
     both[0].set_yticks(range(len(inpainting.METHODS)), inpainting.METHODS)
     both[0].invert_yaxis()

@@ -95,19 +95,22 @@ def key(
     figure.legend(handles, labels, loc="outside upper center", ncols=min(columns, len(labels)))
 
 
-def percent_errors(axes: Axes, which: str = "y", most: float = 70) -> None:
-    """A scale of errors in percent on which 0, a tenth and a half all show."""
-    ticks = [t for t in (0, 0.1, 1, 10, 100 if most >= 100 else 50) if t <= most]
-    scale, limit = (
-        (axes.set_yscale, axes.set_ylim) if which == "y" else (axes.set_xscale, axes.set_xlim)
-    )
-    scale("symlog", linthresh=0.1, linscale=0.5)
-    limit(-0.02, most)
-    axis = axes.yaxis if which == "y" else axes.xaxis
-    axis.set_ticks(ticks, [f"{t:g}" for t in ticks])
-    axis.set_ticks([], minor=True)
-    axes.grid(axis=which, color="#dddddd", linewidth=0.8)
-    axes.set_axisbelow(True)
+def percent_errors(*panels: Axes, which: str = "y", least_end: float = 70) -> None:
+    """A scale of errors in percent on which 0, a tenth and a half all show, for all panels alike.
+
+    To be called when everything is drawn: the scale ends beyond all of it, or later.
+    """
+    bounds = [getattr(axes.dataLim, f"{which}1") for axes in panels]
+    end = max(least_end, *(1.1 * bound for bound in bounds))
+    ticks = [t for t in (0, 0.1, 1, 10, 100 if end >= 100 else 50) if t <= end]
+    for axes in panels:
+        getattr(axes, f"set_{which}scale")("symlog", linthresh=0.1, linscale=0.5)
+        axes.set(**{f"{which}lim": (-0.02, end)})
+        axis = axes.yaxis if which == "y" else axes.xaxis
+        axis.set_ticks(ticks, [f"{t:g}" for t in ticks])
+        axis.set_ticks([], minor=True)
+        axes.grid(axis=which, color="#dddddd", linewidth=0.8)
+        axes.set_axisbelow(True)
 
 
 def group_ticks(axes: Axes, names: Sequence[str], **font: Any) -> None:

@@ -149,9 +149,7 @@ it does. The scan has letters of 36×36 pixels, gets ten steps, and is too large
 (5·10¹¹ ANDs). Digits: those of scikit-learn, enlarged to 28×28, 16 channels of edges, with labels,
 30 forward and backward passes of a network as the paper has it for MNIST; *% explained*: by how
 much what was learned after 5, 10, … passes is more probable than nothing, in percent of the
-log-probability of nothing. Memory is what the process grew by. The 800×800 page and
-the digits are of an earlier version than the others, which ran on two cores that were busy with
-other work.""",
+log-probability of nothing. Memory is what the process grew by.""",
     "speed": """An update reads and writes both messages of an AND, 16 bytes; "copy" is the time
 that NumPy takes to copy as many bytes in the same run, on one thread.""",
     "gpu": """On an NVIDIA H200 (driver 580.159, CUDA 13.0, numba-cuda 0.30.4). Floor: 16 bytes per

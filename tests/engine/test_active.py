@@ -14,6 +14,7 @@ from hcnet.engine.active.passing import ActivePassing, active_memory
 from hcnet.engine.choice import keeps_active_set, start_passing
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.layers import FeatureLayer
+from tests.engine.random_images import random_images
 from tests.memory_peak import memory_peak
 
 K = 6.9  # evidence of a pixel
@@ -39,19 +40,10 @@ def problem(name, seed, lead):
     """Images of random parts, not all pixels observed; W's priors lead to the parts, or not."""
     layer, n = LAYERS[name]
     rng = np.random.default_rng(seed)
-    h, w = layer.feature_size
-    parts = rng.random((layer.n_features, layer.n_channels, h, w)) < 0.5
-    oh, ow = layer.overhang
-    H, W = layer.image_size
-    board = np.zeros((n, layer.n_channels, H + 2 * oh, W + 2 * ow), bool)
-    for k in range(n):
-        for _ in range(3):
-            r, c = (rng.integers(size) for size in layer.placement_size)
-            board[k, :, r : r + h, c : c + w] |= parts[rng.integers(layer.n_features)]
-    pixels = board[:, :, oh : oh + H, ow : ow + W]
+    parts, pixels = random_images(layer, n, 3, rng)
     observed = rng.random(pixels.shape) < 0.9
     evidence = np.where(observed, np.where(pixels, K, -K), 0).astype(np.float32)
-    prior = rng.uniform(-0.6, -0.4, (layer.n_channels, layer.n_features, h, w))
+    prior = rng.uniform(-0.6, -0.4, (layer.n_channels, layer.n_features, *layer.feature_size))
     prior += lead * np.where(np.swapaxes(parts, 0, 1), 1, -1)
     return layer, observed, evidence, -3 * K, prior.astype(np.float32)
 

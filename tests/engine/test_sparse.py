@@ -13,6 +13,7 @@ from hcnet.engine.sparse.passing import Room, SparsePassing, sparse_memory
 from hcnet.engine.sparse.state import ALL
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, trees_of
+from tests.engine.random_images import random_images
 from tests.memory_peak import memory_peak
 
 K = 6.9  # evidence of a pixel
@@ -31,21 +32,13 @@ def problem(name, seed, lead, uneven=False):
     """Images of random parts, not all pixels observed; W's priors lead to the parts, or not."""
     layer, n = LAYERS[name]
     rng = np.random.default_rng(seed)
-    h, w = layer.feature_size
-    parts = rng.random((layer.n_features, layer.n_channels, h, w)) < 0.5
-    oh, ow = layer.overhang
-    H, W = layer.image_size
-    board = np.zeros((n, layer.n_channels, H + 2 * oh, W + 2 * ow), bool)
-    for k in range(n):
-        for _ in range(5):
-            r, c = (rng.integers(size) for size in layer.placement_size)
-            board[k, :, r : r + h, c : c + w] |= parts[rng.integers(layer.n_features)]
-    pixels = board[:, :, oh : oh + H, ow : ow + W] ^ (rng.random((n, 1, H, W)) < 0.05)
+    parts, pixels = random_images(layer, n, 5, rng)
+    pixels = pixels ^ (rng.random((n, 1, *layer.image_size)) < 0.05)
     evidence = np.where(pixels, K, -K).astype(np.float32)
     if uneven:
         evidence *= rng.uniform(0.0, 2.0, evidence.shape).astype(np.float32)
         evidence[rng.random(evidence.shape) < 0.1] = 0
-    prior = rng.uniform(-0.6, -0.4, (layer.n_channels, layer.n_features, h, w))
+    prior = rng.uniform(-0.6, -0.4, (layer.n_channels, layer.n_features, *layer.feature_size))
     prior += lead * np.where(np.swapaxes(parts, 0, 1), 1, -1)
     trees = trees_of(rng.random(pixels.shape) < 0.9, rng)
     return layer, trees, evidence, -2 * K, prior.astype(np.float32)

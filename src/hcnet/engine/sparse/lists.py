@@ -69,7 +69,7 @@ def recall(k: Any, shape: Any, said: Any, scratch: Any) -> Any:
 
 @inlined
 def remember(k: Any, m: Any, shape: Any, said: Any, scratch: Any) -> None:
-    """Inverse of `_recall`, for new messages.  What is no short list is stored whole."""
+    """Inverse of `recall`, for new messages.  What is no short list is stored whole."""
     own = k * shape.leaves
     if m <= shape.short:
         for z in range(m):

@@ -167,7 +167,7 @@ def test_calls_that_nobody_began_with_are_dropped_and_others_end(three_threads):
 
     def call(k):
         begun.append(k)
-        time.sleep(0.01)
+        time.sleep(0.06)
         ended.append(k)
         return k
 
@@ -175,11 +175,13 @@ def test_calls_that_nobody_began_with_are_dropped_and_others_end(three_threads):
     ahead.start(partial(call, k) for k in range(100))
     assert ahead.next() == 0
     ahead.start(partial(call, k) for k in range(100, 200))
+    time.sleep(0.02)  # who was about to begin has begun
+    before = list(begun)
     assert ahead.next() == 100
     ahead.stop()
     assert begun
     assert sorted(begun) == sorted(ended)
-    assert len([k for k in begun if k < 100]) <= 6
+    assert [k for k in begun if k < 100] == before
     assert len([k for k in begun if k >= 100]) <= 6
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from hcnet.datasets import letters
 from hcnet.engine.driver import Limits, Outcome, Status, run
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
@@ -341,7 +342,10 @@ def test_the_search_finds_both_parts_from_nothing():
 
 
 def test_the_search_is_the_same_with_any_number_of_threads(monkeypatch):
-    improver = draw((RING, GRID[:9]), (CROSS, GRID[9:17]), (HOOK, GRID[17:]))
+    # With noise, so that what is found depends on the order in which placements are exchanged.
+    page = letters(size=(50, 50), n_placements=9, noise=0.08, random_state=0).images
+    layer = FeatureLayer(0, 1, (12, 12), page.shape[2:])
+    improver = Improver(Canvas(layer, Images(page, np.ones_like(page))), Priors())
     runs = []
     for n in (1, 2, 5):
         monkeypatch.setattr("hcnet.engine.threads.n_threads", lambda n=n: n)

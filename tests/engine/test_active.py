@@ -8,7 +8,7 @@ import pytest
 from dense_twin import dense_twin
 
 from hcnet.engine import choice
-from hcnet.engine.active import passing as active
+from hcnet.engine.active import admission
 from hcnet.engine.active.geometry import coordinates
 from hcnet.engine.active.passing import ActivePassing, active_memory
 from hcnet.engine.choice import keeps_active_set, start_passing
@@ -31,9 +31,9 @@ ANY_LAYER = pytest.mark.parametrize("name", LAYERS)
 @pytest.fixture(autouse=True)
 def no_limit(monkeypatch):
     """Every undecided placement may be active."""
-    monkeypatch.setattr(active, "PER_TILE", 10**5)
-    monkeypatch.setattr(active, "AT_ONCE", 10**5)
-    monkeypatch.setattr(active, "SHARE", 1)
+    monkeypatch.setattr(admission, "PER_TILE", 10**5)
+    monkeypatch.setattr(admission, "AT_ONCE", 10**5)
+    monkeypatch.setattr(admission, "SHARE", 1)
 
 
 def problem(name, seed, lead):
@@ -168,8 +168,8 @@ def test_no_belief_is_above_what_calls_can_reach(name):
 
 
 def test_no_more_placements_are_active_than_a_tile_may_have(monkeypatch):
-    monkeypatch.setattr(active, "PER_TILE", 5)
-    monkeypatch.setattr(active, "AT_ONCE", 2)
+    monkeypatch.setattr(admission, "PER_TILE", 5)
+    monkeypatch.setattr(admission, "AT_ONCE", 2)
     passing = ActivePassing(*problem("page", 5, 1.0))
     rng = np.random.default_rng(0)
     most = 0
@@ -184,8 +184,8 @@ def test_no_more_placements_are_active_than_a_tile_may_have(monkeypatch):
 
 
 def test_memory_is_known_before_a_run(monkeypatch):
-    monkeypatch.setattr(active, "PER_TILE", 32)
-    monkeypatch.setattr(active, "AT_ONCE", 32)
+    monkeypatch.setattr(admission, "PER_TILE", 32)
+    monkeypatch.setattr(admission, "AT_ONCE", 32)
     layer = FeatureLayer(8, 1, (10, 10), (90, 90))
     rng = np.random.default_rng(0)
     observed = np.ones((1, 1, 90, 90), bool)

@@ -7,7 +7,7 @@ import pytest
 from definition import layer, network
 
 from hcnet.engine import choice
-from hcnet.engine.active import passing as active
+from hcnet.engine.active import admission
 from hcnet.engine.active.passing import ActivePassing
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
@@ -50,9 +50,9 @@ NETWORKS = {
 @pytest.fixture(autouse=True)
 def every_level_keeps_an_active_set(monkeypatch):
     monkeypatch.setattr(choice, "keeps_active_set", lambda name, *size: name == "active")
-    monkeypatch.setattr(active, "PER_TILE", 10**4)
-    monkeypatch.setattr(active, "AT_ONCE", 10**4)
-    monkeypatch.setattr(active, "SHARE", 1)
+    monkeypatch.setattr(admission, "PER_TILE", 10**4)
+    monkeypatch.setattr(admission, "AT_ONCE", 10**4)
+    monkeypatch.setattr(admission, "SHARE", 1)
 
 
 def start(name, seed, certainty, engine="active"):

@@ -168,10 +168,9 @@ def find_candidates(
     """The most probable inactive placements of every tile whose belief is above the threshold.
 
     A job is a row of tiles of an image.
-    `tiles`: images, tiles down and across, height and width of a tile.  `reach` is the most that
-    calling trees can tell a position.
+    `reach` is the most that calling trees can tell a position.
     """
-    _, down, across, tile_height, tile_width = tiles
+    down, across, tile_height, tile_width = tiles.down, tiles.across, tiles.height, tiles.width
     calls, lines, features, steps, weights = lists
     U_at, W_at, steps_at, weights_at = pointer(U), pointer(W), pointer(steps), pointer(weights)
     calls_at, lines_at = pointer(calls), pointer(lines)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from hcnet.archive.contents import Contents
 from hcnet.archive.reading import Section
-from hcnet.engine.active import closed_form
+from hcnet.engine.active import admission, closed_form
+from hcnet.engine.active.admission import Tiling, admitted, per_tile, tiling
 from hcnet.engine.active.edges import EDGE_BYTES, no_edges, rebuilt
 from hcnet.engine.active.geometry import (
-    Geometry,
     IntArray,
     coordinates,
     features_last,
@@ -29,16 +29,6 @@ from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
-
-# Placements that may be active in a tile of the size of a window, so that memory is known: one in
-# `SHARE`, within these limits.  The less probable ones wait until others have been dropped.
-LEAST_PER_TILE, PER_TILE = 8, 16
-SHARE = 40
-# Placements of a tile that become active in the same sweep.
-AT_ONCE = 4
-# A placement is inactive below minus the largest evidence of its image; it is dropped only when
-# it has fallen further, so that it does not come and go.
-DROP = 1.5
 
 
 class ActivePassing:
@@ -233,19 +223,10 @@ class ActivePassing:
 
     def _admit(self) -> None:
         """Let undecided placements in, and decided ones go."""
-        tiling = _tiling(self._g, self._n_images)
+        tiles = tiling(self._g, self._n_images)
         strongest = np.abs(self._E).reshape(self._n_images, -1).max(axis=1)
-        where, belief = self._candidates(tiling, -strongest)
-        owner = self._edges.where // (self._g.positions * self._g.features)
-        stay = -DROP * strongest[owner] < self._S
-        where = np.concatenate([self._edges.where[stay], where])
-        belief = np.concatenate([self._S[stay], belief])
-        n, _, i, j = coordinates(self._g, where).T
-        _, down, across, height, width = tiling
-        tile = (n * down + i // height) * across + j // width
-        order = np.lexsort((-belief, tile))
-        rank = np.arange(len(order)) - np.searchsorted(tile[order], tile[order])
-        where = np.sort(where[order[rank < per_tile(self._g)]])
+        active, candidates = (self._edges.where, self._S), self._candidates(tiles, -strongest)
+        where = admitted(self._g, tiles, strongest, active, candidates)
         if np.array_equal(where, self._edges.where):
             return
         before = self._edges
@@ -256,17 +237,14 @@ class ActivePassing:
         self._U[gone] = self._E[gone]
         self._refresh()
 
-    def _candidates(
-        self, tiling: tuple[int, int, int, int, int], threshold: FloatArray
-    ) -> tuple[IntArray, FloatArray]:
-        g = self._g
-        n_tiles = tiling[0] * tiling[1] * tiling[2]
-        found = np.empty((n_tiles, AT_ONCE), np.int64)
-        beliefs = np.empty((n_tiles, AT_ONCE), np.float32)
-        counts = np.zeros(n_tiles, np.int64)
+    def _candidates(self, tiles: Tiling, threshold: FloatArray) -> tuple[IntArray, FloatArray]:
+        g, most = self._g, admission.AT_ONCE
+        found = np.empty((tiles.tiles, most), np.int64)
+        beliefs = np.empty((tiles.tiles, most), np.float32)
+        counts = np.zeros(tiles.tiles, np.int64)
         closed_form.find_candidates(
-            tiling[0] * tiling[1],
-            tiling,
+            tiles.images * tiles.down,
+            tiles,
             g,
             self._U,
             features_last(g, self._W),
@@ -279,7 +257,7 @@ class ActivePassing:
             beliefs,
             counts,
         )
-        which = np.arange(AT_ONCE) < counts[:, None]
+        which = np.arange(most) < counts[:, None]
         return found[which], beliefs[which]
 
     def _reach(self) -> FloatArray:
@@ -292,26 +270,14 @@ class ActivePassing:
         return np.asarray(out + prior, dtype=np.float32)
 
 
-def per_tile(g: Geometry) -> int:
-    """Placements that may be active in a tile."""
-    _, _, _, height, width = _tiling(g, 1)
-    return int(np.clip(height * width * g.features // SHARE, LEAST_PER_TILE, PER_TILE))
-
-
-def _tiling(g: Geometry, n_images: int) -> tuple[int, int, int, int, int]:
-    """Images, tiles down and across, height and width of a tile."""
-    height, width = min(g.window_height, g.height), min(g.window_width, g.width)
-    return n_images, -(-g.height // height), -(-g.width // width), height, width
-
-
 def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1, threads: int = 1) -> int:
     """Bytes that the active set takes at its peak, known before a run starts."""
     g = geometry(layer)
-    n, down, across, height, _ = _tiling(g, n_images)
-    capacity = min(n * down * across * per_tile(g), n * g.positions * g.features)
+    n, tiles = n_images, tiling(g, n_images)
+    capacity = min(tiles.tiles * per_tile(g), n * g.positions * g.features)
     edges = 2 * capacity * g.edges * EDGE_BYTES  # old and new ones, while the set changes
     boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * 5 * 8
-    sums = threads * height * g.width * g.features * 4  # `find_candidates`
-    tiles = n * down * across * AT_ONCE * 12 + sums
+    sums = threads * tiles.height * g.width * g.features * 4  # `find_candidates`
+    found = tiles.tiles * admission.AT_ONCE * 12 + sums
     weights = 4 * g.edges * g.features * (5 + (lanes if lanes > 1 else 0))
-    return edges + boards + tiles + weights
+    return edges + boards + found + weights

@@ -15,3 +15,17 @@ def random_images(layer, n_images, placements, rng):
             r, c = (rng.integers(size) for size in layer.placement_size)
             board[k, :, r : r + h, c : c + w] |= parts[rng.integers(layer.n_features)]
     return parts, board[:, :, oh : oh + H, ow : ow + W]
+
+
+K = 6.9  # evidence of a pixel
+
+
+def problem(layer, n_images, seed, lead):
+    """Images of random parts, not all pixels observed; W's priors lead to the parts, or not."""
+    rng = np.random.default_rng(seed)
+    parts, pixels = random_images(layer, n_images, 3, rng)
+    observed = rng.random(pixels.shape) < 0.9
+    evidence = np.where(observed, np.where(pixels, K, -K), 0).astype(np.float32)
+    prior = rng.uniform(-0.6, -0.4, (layer.n_channels, layer.n_features, *layer.feature_size))
+    prior += lead * np.where(np.swapaxes(parts, 0, 1), 1, -1)
+    return layer, observed, evidence, -3 * K, prior.astype(np.float32)

@@ -14,10 +14,10 @@ from hcnet.engine.active.passing import ActivePassing, active_memory
 from hcnet.engine.choice import keeps_active_set, start_passing
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.layers import FeatureLayer
-from tests.engine.random_images import random_images
+from tests.engine import random_images
+from tests.engine.random_images import K
 from tests.memory_peak import memory_peak
 
-K = 6.9  # evidence of a pixel
 # name: (layer, images)
 LAYERS = {
     "page": (FeatureLayer(3, 1, (4, 4), (14, 15), "full"), 1),
@@ -37,15 +37,7 @@ def no_limit(monkeypatch):
 
 
 def problem(name, seed, lead):
-    """Images of random parts, not all pixels observed; W's priors lead to the parts, or not."""
-    layer, n = LAYERS[name]
-    rng = np.random.default_rng(seed)
-    parts, pixels = random_images(layer, n, 3, rng)
-    observed = rng.random(pixels.shape) < 0.9
-    evidence = np.where(observed, np.where(pixels, K, -K), 0).astype(np.float32)
-    prior = rng.uniform(-0.6, -0.4, (layer.n_channels, layer.n_features, *layer.feature_size))
-    prior += lead * np.where(np.swapaxes(parts, 0, 1), 1, -1)
-    return layer, observed, evidence, -3 * K, prior.astype(np.float32)
+    return random_images.problem(*LAYERS[name], seed, lead)
 
 
 def settle(passing, schedule="sequential", sweeps=300, seed=0):

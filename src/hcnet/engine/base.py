@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +117,20 @@ class FeaturePassing(Protocol):
 
     def placements(self) -> NDArray[np.int64]:
         """(placements, 4): image, feature, row and column of the S that are on."""
+        ...
+
+
+@runtime_checkable
+class ActiveSet(FeaturePassing, Protocol):
+    """A feature layer of which only what is undecided has messages."""
+
+    @property
+    def n_active(self) -> int:
+        """Placements that have messages."""
+        ...
+
+    def carry(self, beliefs: FloatArray) -> None:
+        """Add what was learned elsewhere to the beliefs of W: until the next call."""
         ...
 
 

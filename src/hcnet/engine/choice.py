@@ -12,7 +12,7 @@ from hcnet.engine.base import Engine, FeaturePassing
 from hcnet.engine.beliefs.passing import BeliefPassing, belief_memory
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
-from hcnet.engine.devices import CUDA, on_gpu
+from hcnet.engine.devices import is_dense, is_deterministic, on_gpu
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.threads import n_threads
 from hcnet.images import BoolArray, FloatArray
@@ -24,8 +24,9 @@ ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
 DEFAULT_ENGINE: EngineName = "active"
 BELIEFS: EngineName = "beliefs"
 
-# Bytes of messages up to which "active" stores them all.
-SMALL = 2**26
+# Bytes of messages up to which "active" stores them all; on a GPU, where many starts pass theirs at
+# the same time.
+SMALL, SMALL_ON_GPU = 2**26, 2**32
 
 
 def updates_by(name: str) -> Engine:
@@ -33,7 +34,7 @@ def updates_by(name: str) -> Engine:
     if on_gpu(name):
         from hcnet.engine.cuda.engine import CUDAEngine  # only where there is one
 
-        return CUDAEngine(deterministic=name == CUDA)
+        return CUDAEngine(is_deterministic(name))
     return ReferenceEngine() if name == "reference" else CPUEngine()
 
 
@@ -60,7 +61,12 @@ def start_passing(
         start = evidence, placement_prior, weight_prior
         return BeliefPassing(layer, ink, *start, rng, alike)
     if keeps_active_set(name, layer, len(evidence), int(observed.sum())):
-        return ActivePassing(layer, observed, evidence, placement_prior, weight_prior)
+        what = observed, evidence, placement_prior, weight_prior
+        if not on_gpu(name):
+            return ActivePassing(layer, *what)
+        from hcnet.engine.cuda.active.passing import ActiveCUDAPassing
+
+        return ActiveCUDAPassing(updates_by(name), layer, *what)  # type: ignore[arg-type]
     return start_dense(
         updates_by(name),
         layer,
@@ -103,14 +109,30 @@ def passing_memory(
     """
     if name == BELIEFS and n_ink is not None:
         return belief_memory(layer, n_images, n_ink, lanes)
-    if keeps_active_set(name, layer, n_images, n_trees):
+    if not keeps_active_set(name, layer, n_images, n_trees):
+        return dense_memory(name, layer, n_images, n_trees, lanes)
+    if not on_gpu(name):
         return active_memory(layer, n_images, lanes, n_threads())
-    layout = Layout(layer, n_images)
-    if on_gpu(name):
-        from hcnet.engine.cuda.passing import device_memory
+    from hcnet.engine.cuda.active.passing import active_device_memory
 
-        return device_memory(layout, n_trees, lanes if name == CUDA else 1)
-    return layout.memory(n_trees, lanes)
+    return active_device_memory(layer, n_images, lanes if is_deterministic(name) else 1)
+
+
+def dense_memory(
+    name: str,
+    layer: FeatureLayer,
+    n_images: int,
+    n_trees: int,
+    lanes: int = 1,
+    keep: bool = True,
+) -> int:
+    """Bytes that `start_dense` and sweeps take at their peak."""
+    layout = Layout(layer, n_images)
+    if not on_gpu(name):
+        return layout.memory(n_trees, lanes, keep)
+    from hcnet.engine.cuda.passing import device_memory
+
+    return device_memory(layout, n_trees, lanes if is_deterministic(name) else 1)
 
 
 def keeps_active_set(name: str, layer: FeatureLayer, n_images: int, n_trees: int) -> bool:
@@ -120,4 +142,6 @@ def keeps_active_set(name: str, layer: FeatureLayer, n_images: int, n_trees: int
     The number of threads has no say: the same seed would not give the same result.
     """
     dense = Layout(layer, n_images).memory(n_trees)
+    if on_gpu(name):
+        return not is_dense(name) and dense > SMALL_ON_GPU
     return name in ("active", BELIEFS) and dense > max(SMALL, active_memory(layer, n_images))

@@ -9,9 +9,10 @@ from typing import Literal, get_args
 DeviceName = Literal["cpu", "cuda", "auto"]
 DEVICE_NAMES: tuple[str, ...] = get_args(DeviceName)
 
-# Engines on a graphics card, beside those of the processor (`engine.choice`).
+# Engines on a graphics card, beside those of the processor (`engine.choice`): what is not said
+# about them is that they keep an active set where it pays, and give the same bits every time.
 CUDA = "cuda"
-ASYNCHRONOUS = "cuda-asynchronous"
+DENSE, ASYNCHRONOUS = "dense", "asynchronous"
 
 
 class NoDeviceError(RuntimeError):
@@ -20,7 +21,17 @@ class NoDeviceError(RuntimeError):
 
 def on_gpu(engine: str) -> bool:
     """Whether an engine works on a graphics card."""
-    return engine in (CUDA, ASYNCHRONOUS)
+    return engine.split("-")[0] == CUDA
+
+
+def is_deterministic(engine: str) -> bool:
+    """Whether images that share weights have copies of them, on a graphics card."""
+    return ASYNCHRONOUS not in engine.split("-")
+
+
+def is_dense(engine: str) -> bool:
+    """Whether all messages are stored, however many, by an engine on a graphics card."""
+    return DENSE in engine.split("-")
 
 
 def engine_on(device: str, engine: str, deterministic: bool) -> str:
@@ -32,7 +43,8 @@ def engine_on(device: str, engine: str, deterministic: bool) -> str:
         return engine
     problem = why_not_cuda()
     if problem is None:
-        return CUDA if deterministic else ASYNCHRONOUS
+        parts = [CUDA, DENSE if engine == DENSE else "", "" if deterministic else ASYNCHRONOUS]
+        return "-".join(part for part in parts if part)
     if device == "cuda":
         raise NoDeviceError(f"device='cuda' cannot be used: {problem}; pass device='cpu'.")
     warnings.warn(f"The processor is used instead of a GPU: {problem}.", UserWarning, stacklevel=4)

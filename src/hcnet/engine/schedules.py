@@ -52,6 +52,7 @@ class Schedule:
     rounds: int = ROUNDS
     block_size: int = BLOCK_SIZE
     shuffle: bool = True  # otherwise trees come in the order in which they are stored
+    preset: bool = False  # nobody asked for it: an engine may take one that suits it better
 
     def lanes(self, n_images: int) -> int:
         """Most lanes of a batch that have beliefs of W of their own."""

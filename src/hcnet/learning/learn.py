@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hcnet.engine.choice import keeps_active_set
 from hcnet.engine.devices import on_gpu, room_for
 from hcnet.engine.driver import (
     Keeper,
@@ -79,7 +80,7 @@ def learn(
     started = layer.with_features(layer.n_features or AUTO_FEATURES)
     memory = check_passing_memory(started, images, options)
     improver = Improver(Canvas(layer, images), priors)
-    starts = _starts(priors, options, images, layer)
+    starts = _starts(priors, options, images, started)
     problem = dead_start(starts[0][0], layer.feature_pixels) if options.sweeps else None
     if problem:
         warnings.warn(problem, UserWarning, stacklevel=3)
@@ -121,7 +122,7 @@ def _starts(
     to get stuck the other often does not.
     """
     grid = starting_priors(priors, layer.feature_pixels)
-    if on_gpu(options.passing.engine):
+    if passes_together(layer, images, options):
         # All at the same time, with all priors of the grid in turn.
         n = options.n_init or GPU_STARTS
         return [(grid[k % len(grid)], options.sweeps) for k in range(n)]
@@ -129,6 +130,13 @@ def _starts(
     if options.algorithm == "mpmp":
         return [(start, options.sweeps) for start in grid] * n
     return [(grid[0], options.sweeps if k % 2 == 0 else 0) for k in range(n)]
+
+
+def passes_together(layer: FeatureLayer, images: Images, options: LearningOptions) -> bool:
+    """Whether all starts pass their messages at the same time: on a GPU, if all are stored."""
+    engine = options.passing.engine
+    size = engine, layer, images.n_images, images.n_observed
+    return on_gpu(engine) and not keeps_active_set(*size)
 
 
 def starts_at_once(
@@ -144,7 +152,7 @@ def starts_at_once(
 def check_passing_memory(layer: FeatureLayer, images: Images, options: LearningOptions) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     needed = 0
-    if options.sweeps > 0 and on_gpu(options.passing.engine):
+    if options.sweeps > 0 and passes_together(layer, images, options):
         n = starts_at_once(layer, images, options, options.n_init or GPU_STARTS)
         needed = memory_of_starts(layer, images, options.passing, n)
     elif options.sweeps > 0:
@@ -177,7 +185,7 @@ class _Learner:
 
     def outcomes(self, starts: list[tuple[Priors, int]]) -> Iterator[Outcome[Explanation]]:
         """What message passing from every start comes to; those with 0 sweeps are empty."""
-        if on_gpu(self.options.passing.engine):
+        if passes_together(self.layer, self.images, self.options):
             yield from self._together(starts)
             return
         for start, sweeps in starts:

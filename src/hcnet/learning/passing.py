@@ -13,9 +13,9 @@ from hcnet.archive.contents import Contents
 from hcnet.archive.fields import flag, number, whole
 from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
-from hcnet.engine.active.passing import ActivePassing
-from hcnet.engine.base import FeaturePassing
+from hcnet.engine.base import ActiveSet, FeaturePassing
 from hcnet.engine.choice import (
+    BELIEFS,
     DEFAULT_ENGINE,
     keeps_active_set,
     passing_memory,
@@ -81,7 +81,7 @@ class MessagePassing:
     def step(self) -> bool:
         """One sweep; an active set is led by an exploration before the first."""
         schedule, damping = self._options.schedule, self._options.damping
-        if isinstance(self._passing, ActivePassing) and self._sweeps <= FADED:
+        if isinstance(self._passing, ActiveSet) and self._sweeps <= FADED:
             self._lead(self._passing)
         self._belief_change = self._passing.sweep(schedule, self._rng, damping)
         if self._learned is not None and self._sweeps < FADED:
@@ -140,7 +140,7 @@ class MessagePassing:
         """The decoded state, without features that are not used."""
         return self._now
 
-    def _lead(self, passing: ActivePassing) -> None:
+    def _lead(self, passing: ActiveSet) -> None:
         """What exploring has taught the weights leads the first sweeps, less and less."""
         if self._learned is None:
             start = self._layer, self._images, self._priors, self._weight_prior
@@ -164,7 +164,7 @@ def memory_needed(layer: FeatureLayer, images: Images, options: PassingOptions) 
     lanes = options.schedule.lanes(n)
     size = options.engine, layer, n, images.n_observed
     needed = passing_memory(*size, lanes, int((images.pixels & images.observed).sum()))
-    explores = options.engine == DEFAULT_ENGINE and keeps_active_set(*size)
+    explores = options.engine != BELIEFS and keeps_active_set(*size)
     return needed + (exploration_memory(layer) if explores else 0)
 
 

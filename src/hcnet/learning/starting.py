@@ -14,7 +14,7 @@ from hcnet.archive.fields import number, whole
 from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
 from hcnet.engine.choice import updates_by
-from hcnet.engine.devices import CUDA
+from hcnet.engine.devices import is_deterministic
 from hcnet.engine.driver import Measurement
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
@@ -151,5 +151,5 @@ def memory_of_starts(
     """Bytes that so many starts take on the GPU."""
     from hcnet.engine.cuda.starts import starts_memory
 
-    lanes = options.schedule.lanes(images.n_images) if options.engine == CUDA else 1
+    lanes = options.schedule.lanes(images.n_images) if is_deterministic(options.engine) else 1
     return starts_memory(layer, images.n_images, images.n_observed, n_starts, lanes)

@@ -214,4 +214,6 @@ def check_engine(estimator: Any, ready: bool, engine: str = DEFAULT_ENGINE) -> t
         check_choice("schedule", schedule, SCHEDULE_NAMES)
     if ready:
         engine = engine_on(device, engine, deterministic)
-    return engine, Schedule(schedule or (GPU_SCHEDULE if on_gpu(engine) else Schedule().name))
+    if schedule is not None:
+        return engine, Schedule(schedule)
+    return engine, Schedule(GPU_SCHEDULE if on_gpu(engine) else Schedule().name, preset=True)

@@ -32,7 +32,7 @@ from hcnet.layers import FeatureLayer
 
 
 class ActivePassing:
-    """Messages of one feature layer (`engine.base.FeaturePassing`)."""
+    """Messages of one feature layer (`engine.base.ActiveSet`)."""
 
     def __init__(
         self,

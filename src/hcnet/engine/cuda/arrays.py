@@ -67,7 +67,12 @@ def flat(array: DeviceArray) -> DeviceArray:
 
 def clear(array: DeviceArray) -> None:
     """Put 0 everywhere."""
-    _launch(_clear, array.size, flat(array))
+    fill(array, 0)
+
+
+def fill(array: DeviceArray, value: int) -> None:
+    """Put the same number everywhere."""
+    _launch(_fill, array.size, flat(array), value)
 
 
 def copy(source: DeviceArray, out: DeviceArray) -> None:
@@ -115,9 +120,9 @@ def _launch(work: Any, n: int, *arguments: Any) -> None:
 
 
 @kernel
-def _clear(array: Any) -> None:
+def _fill(array: Any, value: Any) -> None:
     for i in range(cuda.grid(1), array.size, cuda.gridsize(1)):
-        array[i] = 0
+        array[i] = value
 
 
 @kernel

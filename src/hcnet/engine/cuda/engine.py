@@ -140,21 +140,30 @@ class CUDAEngine(CUDAPools):
         copies into the beliefs, and makes them copies again if there is more to come.
         """
         nowhere = self._numbers(lanes.begin.size, 0, 1)
-        if lanes.sharing == 1 or not wanted:
-            return (m.field, nowhere, m.kernel, nowhere), lambda again: None
         whole = m.kernel if m.layout.kernel_is_weights else m.field
-        size = whole.size // m.layout.n_starts
+        copies, own, merge = self.copies(whole, m.layout.n_starts, lanes, wanted)
+        if m.layout.kernel_is_weights:
+            return (m.field, nowhere, copies, own), merge
+        return (copies, own, m.kernel, nowhere), merge
+
+    def copies(
+        self, whole: DeviceArray, n_starts: int, lanes: Lanes, wanted: bool = True
+    ) -> tuple[DeviceArray, DeviceArray, Callable[[bool], None]]:
+        """Copies of what the lanes of a start share, if they are wanted and it is shared.
+
+        With the offset at which those of a lane begin, and what merges them into the whole.
+        """
+        if lanes.sharing == 1 or not wanted:
+            return whole, self._numbers(lanes.begin.size, 0, 1), lambda again: None
+        size = whole.size // n_starts
         copies = self._space(lanes.begin.size * size)
         trees.spread[blocks_for(copies.size), THREADS](whole, lanes.sharing, size, copies)
-        own = self._numbers(lanes.begin.size, size, lanes.sharing)
 
         def merge(again: bool) -> None:
             across = blocks_for(whole.size)
             trees.merge[across, THREADS](copies, lanes.sharing, size, whole, again)
 
-        if m.layout.kernel_is_weights:
-            return (m.field, nowhere, copies, own), merge
-        return (copies, own, m.kernel, nowhere), merge
+        return copies, self._numbers(lanes.begin.size, size, lanes.sharing), merge
 
     def _chunk(
         self,

@@ -62,7 +62,7 @@ def threads_for(leaves: int) -> tuple[int, int]:
 if SIMULATED:
 
     @inlined
-    def _block_sums(total: Any, first: Any, second: Any, sums: Any) -> Any:
+    def block_sums(total: Any, first: Any, second: Any, sums: Any) -> Any:
         """Over all threads of a block: the sum, and the two largest numbers."""
         here = cuda.threadIdx.x
         sums[here, 0], sums[here, 1], sums[here, 2] = total, first, second
@@ -77,7 +77,7 @@ if SIMULATED:
 else:
 
     @inlined
-    def _block_sums(total: Any, first: Any, second: Any, sums: Any) -> Any:
+    def block_sums(total: Any, first: Any, second: Any, sums: Any) -> Any:
         """Over all threads of a block: the sum, and the two largest numbers."""
         apart = WARP // 2
         while apart:
@@ -223,7 +223,7 @@ def lane_kernel(
                     total += _or_share(x, cap)
                     second = _larger(second, _smaller(first, x))
                     first = _larger(first, x)
-            total, first, second = _block_sums(total, first, second, sums)
+            total, first, second = block_sums(total, first, second, sums)
             for i in range(leaves):
                 j = here + np.uint64(i) * apart
                 if even or j < n:
@@ -278,7 +278,7 @@ def _visit(field_change: Change, kernel_change: Change) -> Any:
             total += _or_share(x, cap)
             second = _larger(second, _smaller(first, x))
             first = _larger(first, x)
-        total, first, second = _block_sums(total, first, second, sums)
+        total, first, second = block_sums(total, first, second, sums)
         for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
             j = np.uint64(leaf)
             place = at + j // width * row + j % width
@@ -461,7 +461,7 @@ def trees_to_R(
             x = _and_down(s, w)
             total += _larger(x, np.float32(0))
             first = _larger(first, x)
-        total, first, second = _block_sums(total, first, second, sums)
+        total, first, second = block_sums(total, first, second, sums)
         if cuda.threadIdx.x == 0:
             down = _or_outcome(total, first)
             out[k] = _smaller(_larger(down, np.float32(-HUGE)), np.float32(HUGE))

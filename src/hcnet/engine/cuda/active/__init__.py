@@ -1,0 +1,1 @@
+"""The active set on a GPU."""

@@ -1,0 +1,139 @@
+"""Boards on a GPU: evidence, which elements have a tree, and the list of those trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import cuda
+from numpy.typing import NDArray
+
+from hcnet.engine.active.geometry import Geometry
+from hcnet.engine.cuda import arrays
+from hcnet.engine.cuda.active.places import (
+    Seats,
+    run_of_slots,
+    step_within,
+    tile_rows,
+)
+from hcnet.engine.cuda.arrays import DeviceArray, hold
+from hcnet.engine.cuda.compilation import THREADS, blocks_for, compiled, kernel
+
+_larger = compiled.larger
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Trees that have active leaves, image by image, line by line."""
+
+    where: DeviceArray  # (trees, 4): image, channel, row and column of the board
+    firsts: NDArray[np.int64]  # (images + 1,): where those of an image begin
+
+    @property
+    def n(self) -> int:
+        """How many."""
+        return int(self.firsts[-1])
+
+
+def find_trees(
+    g: Geometry, seats: Seats, n_images: int, at: DeviceArray, observed: DeviceArray
+) -> tuple[DeviceArray, Trees]:
+    """Which elements of the board have trees, and a list of them."""
+    covered = arrays.empty((observed.size,), np.uint8)
+    _cover[blocks_for(covered.size), THREADS](g, seats, at, observed, covered)
+    lines = covered.size // g.board_width
+    counts = arrays.empty((lines,), np.int64)
+    _count[blocks_for(lines), THREADS](covered, g.board_width, counts)
+    begin = np.concatenate([[0], np.cumsum(arrays.fetch(counts))])
+    where = arrays.empty((max(int(begin[-1]), 1), 4), np.int32)
+    _list[blocks_for(lines), THREADS](g, covered, hold(begin), where)
+    return covered, Trees(where, begin[:: lines // n_images])
+
+
+def fill_board(
+    values: DeviceArray,
+    image_size: tuple[int, int],
+    overhang: tuple[int, int],
+    g: Geometry,
+    observed: DeviceArray,
+    out: DeviceArray,
+) -> None:
+    """Values of (images, channels, height, width) on the board; 0 where nothing is observed."""
+    _fill[blocks_for(out.size), THREADS](
+        arrays.flat(values), (*image_size, *overhang), g, observed, out
+    )
+
+
+def fall_silent(covered: DeviceArray, E: DeviceArray, U: DeviceArray) -> None:
+    """Where there is no tree, U is the evidence."""
+    _fall_silent[blocks_for(U.size), THREADS](covered, E, U)
+
+
+def strongest(E: DeviceArray, n_images: int) -> NDArray[np.float32]:
+    """The largest evidence of every image, without its sign."""
+    found = hold(np.zeros(n_images, np.float32))
+    size = E.size // n_images
+    _strongest[(blocks_for(size), n_images), THREADS](E, size, found)
+    return arrays.fetch(found)
+
+
+@kernel
+def _fill(values: Any, size: Any, g: Any, observed: Any, out: Any) -> None:
+    height, width, over_rows, over_columns = size
+    for z in range(cuda.grid(1), out.size, cuda.gridsize(1)):
+        line, column = z // g.board_width, z % g.board_width - over_columns
+        plane, row = line // g.board_height, line % g.board_height - over_rows
+        inside = 0 <= row < height and 0 <= column < width and observed[z] != 0
+        out[z] = values[(plane * height + row) * width + column] if inside else np.float32(0)
+
+
+@kernel
+def _cover(g: Any, seats: Any, at: Any, observed: Any, covered: Any) -> None:
+    for z in range(cuda.grid(1), covered.size, cuda.gridsize(1)):
+        line, column = z // g.board_width, z % g.board_width
+        plane, row = line // g.board_height, line % g.board_height
+        n, found = plane // g.channels, 0
+        if observed[z]:
+            first_row, last_row = tile_rows(row, g, seats)
+            for y in range(first_row, last_row + 1):
+                first, last = run_of_slots(n, y, column, g, seats)
+                for slot in range(first, last):
+                    if step_within(at, slot, row, column, g) >= 0:
+                        found = 1
+        covered[z] = found
+
+
+@kernel
+def _count(covered: Any, width: Any, counts: Any) -> None:
+    for line in range(cuda.grid(1), counts.size, cuda.gridsize(1)):
+        found = 0
+        for column in range(width):
+            found += covered[line * width + column]
+        counts[line] = found
+
+
+@kernel
+def _list(g: Any, covered: Any, begin: Any, where: Any) -> None:
+    for line in range(cuda.grid(1), begin.size - 1, cuda.gridsize(1)):
+        plane, k = line // g.board_height, begin[line]
+        for column in range(g.board_width):
+            if covered[line * g.board_width + column]:
+                where[k, 0], where[k, 1] = plane // g.channels, plane % g.channels
+                where[k, 2], where[k, 3] = line % g.board_height, column
+                k += 1
+
+
+@kernel
+def _fall_silent(covered: Any, E: Any, U: Any) -> None:
+    for z in range(cuda.grid(1), U.size, cuda.gridsize(1)):
+        if not covered[z]:
+            U[z] = E[z]
+
+
+@kernel
+def _strongest(E: Any, size: Any, found: Any) -> None:
+    own, n = np.float32(0), cuda.blockIdx.y
+    for z in range(cuda.grid(1), size, cuda.gridDim.x * cuda.blockDim.x):
+        own = _larger(own, abs(E[n * size + z]))
+    cuda.atomic.max(found, n, own)

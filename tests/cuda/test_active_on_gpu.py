@@ -1,0 +1,298 @@
+"""The active set on a GPU is that of the processor, message by message."""
+
+import numpy as np
+import pytest
+
+from hcnet import HCN, FeatureLearner, Layer
+from hcnet.archive.reading import Reader
+from hcnet.archive.writing import write
+from hcnet.engine import choice
+from hcnet.engine.active import admission
+from hcnet.engine.active.admission import per_tile, tiles_of, tiling
+from hcnet.engine.active.edges import no_edges, rebuilt
+from hcnet.engine.active.geometry import coordinates, geometry
+from hcnet.engine.active.passing import ActivePassing
+from hcnet.engine.cuda.active.colours import Colours, blocks_with_trees
+from hcnet.engine.cuda.active.passing import ActiveCUDAPassing, active_device_memory
+from hcnet.engine.cuda.active.places import seated
+from hcnet.engine.cuda.arrays import fetch, hold
+from hcnet.engine.cuda.engine import CUDAEngine
+from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
+from hcnet.factors import HUGE
+from hcnet.layers import FeatureLayer
+from hcnet.metrics import matched_iou
+from tests.cuda.test_fits_on_gpu import PART, scene
+from tests.engine.dense_twin import dense_twin, stored_messages
+from tests.engine.random_images import K, problem
+
+# name: (layer, images)
+LAYERS = {
+    "page": (FeatureLayer(2, 1, (3, 3), (7, 8), "full"), 1),
+    "small images": (FeatureLayer(3, 1, (3, 2), (6, 5), "valid"), 3),
+    "two channels": (FeatureLayer(2, 2, (2, 3), (4, 5), "full"), 2),
+    "large features": (FeatureLayer(3, 2, (4, 4), (5, 6), "valid"), 2),
+}
+ANY_LAYER = pytest.mark.parametrize("name", LAYERS)
+
+
+def both(start, deterministic=True):
+    gpu = ActiveCUDAPassing(CUDAEngine(deterministic), *start)
+    return gpu, ActivePassing(*start)
+
+
+def assert_alike(got, wanted):
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-4)
+
+
+def messages_on_gpu(gpu):
+    """(placement, element of the board): messages to S and W."""
+    g, to_S, to_W = gpu._g, fetch(gpu._to_S), fetch(gpu._to_W)
+    observed = fetch(gpu._observed)
+    found = {}
+    for slot in np.flatnonzero(gpu._where >= 0):
+        ((n, _, i, j),) = coordinates(g, gpu._where[slot : slot + 1])
+        for e in range(g.edges):
+            a, di, dj = np.unravel_index(e, (g.channels, g.window_height, g.window_width))
+            line = (n * g.channels + a) * g.board_height + i + di
+            element = line * g.board_width + j + dj
+            at = slot * g.edges + e
+            if observed[element]:
+                found[gpu._where[slot], element] = to_S[at], to_W[at]
+    return found
+
+
+def on_cpu(gpu, start):
+    """An active set of the processor in the state of one of the GPU."""
+    cpu = ActivePassing(*start)
+    where = np.sort(gpu._where[gpu._where >= 0])
+    cpu._U, cpu._W = fetch(gpu._U), fetch(gpu._W)
+    none = no_edges(len(cpu._observed))
+    cpu._edges = edges = rebuilt(none, where, cpu._g, cpu._observed, cpu._U, cpu._W)
+    found = messages_on_gpu(gpu)
+    for k, tree in enumerate(edges.trees):
+        for e in range(edges.begin[k], edges.begin[k + 1]):
+            edges.to_S[e], edges.to_W[e] = found[where[edges.who[e]], tree]
+    cpu._refresh()
+    return cpu
+
+
+@ANY_LAYER
+@pytest.mark.parametrize("schedule", sorted({*SCHEDULE_NAMES} - {"blocks"}))
+def test_messages_are_those_of_the_processor(name, schedule):
+    """Trees in the same order: the same placements are active, and have the same messages."""
+    gpu, cpu = both(problem(*LAYERS[name], 6, 2.0))
+    rng, order = np.random.default_rng(0), Schedule(schedule, rounds=2, shuffle=False)
+    for damping in (1.0, 0.5, 1.0):
+        change = cpu.sweep(order, rng, damping)
+        assert gpu.sweep(order, rng, damping) == pytest.approx(change, rel=1e-4, abs=1e-4)
+        assert gpu.n_active == cpu.n_active > 0
+        got, wanted = messages_on_gpu(gpu), stored_messages(cpu)
+        assert got.keys() == wanted.keys()
+        assert_alike([got[key] for key in wanted], [wanted[key] for key in wanted])
+    assert_alike(gpu.weight_beliefs(), cpu.weight_beliefs())
+    assert_alike(gpu.placement_beliefs(), cpu.placement_beliefs())
+    assert_alike(fetch(gpu.up()), cpu.up())
+    np.testing.assert_array_equal(gpu.placements(), cpu.placements())
+
+
+@ANY_LAYER
+@pytest.mark.parametrize(
+    ("schedule", "deterministic"), [("per-image", True), ("per-image", False), ("blocks", True)]
+)
+def test_a_fixed_point_is_one_of_the_dense_engine(name, schedule, deterministic, monkeypatch):
+    monkeypatch.setattr(admission, "PER_TILE", 10**4)
+    monkeypatch.setattr(admission, "SHARE", 1)
+    start = problem(*LAYERS[name], 2, 20.0)
+    gpu, _ = both(start, deterministic)
+    rng, order = np.random.default_rng(0), Schedule(schedule, rounds=2, block_size=1)
+    assert any(gpu.sweep(order, rng) < 1e-4 for _ in range(30))
+    cpu = on_cpu(gpu, start)
+    assert 0 < gpu.n_active < cpu.placement_beliefs().size
+    assert_alike(gpu.placement_beliefs(), cpu.placement_beliefs())
+    assert_alike(gpu.weight_beliefs(), cpu.weight_beliefs())
+    assert dense_twin(cpu).sweep(Schedule("flooding"), rng) < 2e-3
+
+
+@ANY_LAYER
+def test_a_layer_in_a_network(name):
+    """New evidence and expectations, certain ones among them; messages up and down."""
+    layer, observed, evidence, prior, weights = problem(*LAYERS[name], 3, 2.0)
+    everything, rng = np.ones_like(observed), np.random.default_rng(1)
+    gpu, cpu = both((layer, everything, 0 * evidence, -HUGE, weights))
+    stored = Schedule("per-image", rounds=2, shuffle=False)
+    for turn in range(3):
+        heard = (evidence + rng.normal(0, 1, evidence.shape)).astype(np.float32)
+        gpu.hear(hold(heard))
+        cpu.hear(heard)
+        assert gpu.sweep(stored, rng) == pytest.approx(cpu.sweep(stored, rng), rel=1e-4, abs=1e-4)
+        up = cpu.up()
+        assert_alike(fetch(gpu.up()), up)
+        expected = rng.normal(prior, 3, up.shape)
+        expected[rng.random(up.shape) < 0.3] = -HUGE
+        gpu.expect(hold(expected.astype(np.float32)))
+        cpu.expect(expected.astype(np.float32))
+        assert_alike(gpu.placement_beliefs(), cpu.placement_beliefs())
+        for least in (-HUGE, -K):
+            got, wanted = fetch(gpu.down(least)), cpu.down(least)
+            assert_alike(got[wanted > least], wanted[wanted > least])
+            assert (got[wanted <= least] <= least + 1e-4).all()
+        assert gpu.n_active == cpu.n_active
+        assert turn == 0 or gpu.n_active > 0
+
+
+@pytest.mark.parametrize("name", ["per-image", "blocks"])
+def test_the_same_seed_gives_the_same_bits_from_a_file_too(name, tmp_path):
+    start = problem(*LAYERS["small images"], 4, 2.0)
+    gpu, _ = both(start)
+    rng, order = np.random.default_rng(3), Schedule(name, rounds=2, block_size=1)
+    gpu.carry(np.full_like(start[-1], 0.25))
+    for _ in range(2):
+        gpu.sweep(order, rng)
+    state = rng.bit_generator.state
+    write(tmp_path / "state", "test", gpu.contents())
+    gpu.sweep(order, rng)
+    again, _ = both(start)
+    with Reader(tmp_path / "state", "test") as file:
+        again.restore(file)
+    rng.bit_generator.state = state
+    again.sweep(order, rng)
+    for what in ("placement_beliefs", "weight_beliefs"):
+        np.testing.assert_array_equal(getattr(again, what)(), getattr(gpu, what)())
+
+
+@pytest.mark.parametrize("wrong", [0, 10**6])
+def test_a_file_with_placements_that_are_none_is_refused(wrong, tmp_path):
+    gpu, _ = both(problem(*LAYERS["small images"], 4, 2.0))
+    gpu.sweep(Schedule(), np.random.default_rng(0))
+    contents = gpu.contents()
+    contents.arrays["where"][-1] = wrong
+    write(tmp_path / "state", "test", contents)
+    with (
+        pytest.raises(ValueError, match="its active placements"),
+        Reader(tmp_path / "state", "test") as file,
+    ):
+        gpu.restore(file)
+
+
+def test_who_stays_keeps_its_slot():
+    layer, n = LAYERS["page"]
+    g, rng = geometry(layer), np.random.default_rng(0)
+    tiles, every = tiling(g, n), np.arange(g.positions * g.features)
+    slots = np.full(tiles.tiles * per_tile(g), -1)
+    for _ in range(20):
+        belief = rng.random(len(every))
+        chosen = admission.admitted(g, tiles, np.ones(n), (every[:0], belief[:0]), (every, belief))
+        active = np.sort(rng.permutation(chosen)[: rng.integers(len(chosen))])
+        after, fresh = seated(g, tiles, slots, active)
+        np.testing.assert_array_equal(np.sort(after[after >= 0]), active)
+        taken = np.flatnonzero(after >= 0)
+        np.testing.assert_array_equal(tiles_of(g, tiles, after[taken]), taken // per_tile(g))
+        stays = np.setdiff1d(taken, fresh)
+        np.testing.assert_array_equal(after[stays], slots[stays])
+        slots = after
+
+
+@ANY_LAYER
+@pytest.mark.parametrize("block_size", [1, 100])
+def test_blocks_hold_every_tree_once_and_no_two_that_share_a_placement(name, block_size):
+    gpu, _ = both(problem(*LAYERS[name], 5, 2.0))
+    gpu.sweep(Schedule(), np.random.default_rng(0))
+    g, covered = gpu._g, fetch(gpu._covered)
+    colours = Colours.of(g, gpu._n_images, block_size)
+    seen = []
+    for block in blocks_with_trees(colours, g, gpu._covered):
+        mine = [_tree(block, t, colours, g) for t in range(colours.most)]
+        mine = [tree for tree in mine if tree is not None and covered[_element(*tree, g)]]
+        assert 0 < len(mine) <= colours.most
+        for k, (n, a, row, column) in enumerate(mine):
+            for m, b, r, c in mine[:k]:
+                assert a == b
+                apart = abs(row - r) >= g.window_height or abs(column - c) >= g.window_width
+                assert n != m or apart
+        seen += mine
+    assert len(set(seen)) == len(seen) == covered.sum() == gpu._trees.n
+
+
+def _tree(block, t, colours, g):
+    """What `tree_of` says, on the processor."""
+    colour, number = block // colours.chunks, block % colours.chunks * colours.most + t
+    a, row, column = np.unravel_index(colour, (g.channels, g.window_height, g.window_width))
+    if number >= colours.images * colours.down * colours.across:
+        return None
+    n, p, q = np.unravel_index(number, (colours.images, colours.down, colours.across))
+    row, column = row + p * g.window_height, column + q * g.window_width
+    inside = row < g.board_height and column < g.board_width
+    return (int(n), int(a), int(row), int(column)) if inside else None
+
+
+def _element(n, a, row, column, g):
+    return ((n * g.channels + a) * g.board_height + row) * g.board_width + column
+
+
+@pytest.fixture
+def always_active(monkeypatch):
+    monkeypatch.setattr(choice, "SMALL_ON_GPU", 0)
+
+
+def test_a_learner_finds_a_part_with_an_active_set(always_active, tmp_path):
+    options = {"device": "cuda", "max_iter": 2, "random_state": 0, "n_init": 1}
+    model = FeatureLearner(1, (2, 3), **options).fit(scene())
+    assert matched_iou(model.features_, PART[None, None])[0] == 1
+    layer = FeatureLayer(1, 1, (2, 3), (6, 7))
+    assert model.memory_ > active_device_memory(layer, 1)
+    alone = FeatureLearner(1, (2, 3), algorithm="mpmp", **options).fit(scene())
+    kept = FeatureLearner(1, (2, 3), algorithm="mpmp", **options)
+    kept.fit(scene(), checkpoint=tmp_path / "c", every=1e-9)
+    assert kept.log_joint_ == alone.log_joint_
+
+
+def test_a_network_with_active_sets(always_active):
+    X = np.random.default_rng(0).random((2, 1, 6, 6)) < 0.3
+    layers = [Layer(2, size=2, pool=2), Layer(pool=2)]
+    options = {"n_classes": 2, "n_init": 1, "max_iter": 2, "random_state": 0}
+    model = HCN(layers, device="cuda", schedule="sequential", **options).fit(X)
+    assert len(model.history_) == 2
+    model.set_params(inference="passing", n_passes=1)
+    got, wanted = model.predict_proba(X), model.set_params(device="cpu").predict_proba(X)
+    np.testing.assert_allclose(got, wanted, atol=1e-4)
+
+
+def test_all_messages_are_stored_where_that_is_asked_for(always_active):
+    page = FeatureLayer(12, 1, (12, 12), (200, 200)), 1, 40_000
+    assert choice.keeps_active_set("cuda", *page)
+    assert not choice.keeps_active_set("cuda-dense-asynchronous", *page)
+    active, dense = (choice.passing_memory(name, *page) for name in ("cuda", "cuda-dense"))
+    assert active < dense / 10
+
+
+@pytest.mark.gpu
+def test_memory_is_known_before_it_is_taken():
+    from numba import cuda
+
+    layer = FeatureLayer(20, 1, (20, 20), (600, 600))
+    start = problem(layer, 2, 0, 1.0)
+    gpu, _ = both(problem(*LAYERS["page"], 0, 1.0))  # what is compiled takes memory, too
+    order = Schedule("blocks")
+    gpu.sweep(order, np.random.default_rng(0))
+    context = cuda.current_context()
+    context.deallocations.clear()
+    before = context.get_memory_info().free
+    gpu = ActiveCUDAPassing(CUDAEngine(), *start)
+    for k in range(3):
+        gpu.sweep(order, np.random.default_rng(k))
+    taken = before - context.get_memory_info().free
+    known = active_device_memory(layer, 2)
+    assert 0.7 * known < taken < known
+
+
+@pytest.mark.gpu
+def test_larger_layers_are_as_on_the_processor():
+    """More placements than threads, tiles and blocks of threads can take at once."""
+    layer = FeatureLayer(20, 2, (9, 8), (60, 70))
+    gpu, cpu = both(problem(layer, 3, 1, 20.0))
+    rng, order = np.random.default_rng(0), Schedule("flooding", shuffle=False)
+    for _ in range(3):
+        assert gpu.sweep(order, rng) == pytest.approx(cpu.sweep(order, rng), rel=1e-3)
+    assert gpu.n_active == cpu.n_active > 100
+    np.testing.assert_allclose(gpu.weight_beliefs(), cpu.weight_beliefs(), atol=1e-2)
+    np.testing.assert_allclose(gpu.placement_beliefs(), cpu.placement_beliefs(), atol=1e-2)

@@ -17,9 +17,11 @@ from benchmarks.digits import digit_edges, digit_network
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from hcnet.datasets import deconvolution, letters, text
 from hcnet.engine import choice
-from hcnet.engine.active.passing import ActivePassing
+from hcnet.engine.base import ActiveSet
+from hcnet.engine.choice import DEFAULT_ENGINE
+from hcnet.engine.devices import on_gpu, room_for
 from hcnet.engine.driver import Limits, Measurement, run
-from hcnet.engine.schedules import Schedule
+from hcnet.engine.schedules import GPU_SCHEDULE, Schedule
 from hcnet.hierarchy.joint import start_joint
 from hcnet.hierarchy.learn import on_weights
 from hcnet.hierarchy.passing import NetworkPassing
@@ -51,7 +53,7 @@ PAGES: dict[str, tuple[Maker, int, tuple[int, int] | None]] = {
 }
 QUICK = ["letters 200×200, 12 of 12×12"]
 ENGINES = ("dense", "active", "beliefs")
-STORED = {"dense": "all", "beliefs": "all, near ink"}
+STORED = {"dense": "all", "beliefs": "all, near ink", "cuda-dense": "all"}
 # Letters of 36×36 pixels on 2499×3300, about 300 dots per inch.
 SCAN = {"size": (833, 1100), "scale": 3, "window": (40, 40), "features": 40}
 SCAN_LETTERS = (750, 3000)
@@ -75,7 +77,7 @@ class Watched:
         alive = self.inner.step()
         self.seconds.append(time.perf_counter() - began)
         passing = self.inner.passing
-        self.active.append(passing.n_active if isinstance(passing, ActivePassing) else -1)
+        self.active.append(passing.n_active if isinstance(passing, ActiveSet) else -1)
         return alive
 
     def measure(self) -> Measurement:
@@ -87,7 +89,27 @@ class Watched:
         return self.inner.state()
 
 
-def one_page(bench: Benchmark, name: str, seed: int) -> None:
+def schedule_of(engine: str) -> Schedule:
+    """The one that an engine has unless another is asked for."""
+    return Schedule(GPU_SCHEDULE, preset=True) if on_gpu(engine) else Schedule()
+
+
+def measured(engine: str, fit: Callable[[], Any]) -> tuple[Any, float, float | None]:
+    """As `measure`, with the megabytes of a GPU that are still in use at the end."""
+    if not on_gpu(engine):
+        return measure(fit)
+    before = room_for(engine) or 0
+    result, seconds, _ = measure(fit)
+    return result, seconds, (before - (room_for(engine) or 0)) / 2**20
+
+
+def one_page(
+    bench: Benchmark,
+    name: str,
+    seed: int,
+    engines: tuple[str, ...] = ENGINES,
+    sweeps: int = MPMP_SWEEPS,
+) -> None:
     """All engines on the same images, from the first of the starting priors."""
     make, n_features, window = PAGES[name]
     data = make(seed)
@@ -97,18 +119,20 @@ def one_page(bench: Benchmark, name: str, seed: int) -> None:
     layer = FeatureLayer(n_features, pixels.shape[1], window, images.size)
     improver = Improver(Canvas(layer, images), Priors())
     priors = starting_priors(Priors(), layer.feature_pixels)[0]
-    limits = Limits(max_iter=MPMP_SWEEPS, patience=MPMP_PATIENCE)
+    limits = Limits(max_iter=sweeps, patience=MPMP_PATIENCE)
     rows = []
-    for engine in ENGINES:
+    for engine in engines:
 
         def fit(engine: str = engine) -> tuple[Any, Watched]:
             rng = np.random.default_rng(seed)
-            with mock.patch.object(choice, "SMALL", 0):  # also where all messages would fit
-                inner = MessagePassing(layer, images, improver, priors, PassingOptions(engine), rng)
+            passing = PassingOptions(engine, schedule_of(engine))
+            # Also where all messages would fit.
+            with mock.patch.multiple(choice, SMALL=0, SMALL_ON_GPU=0):
+                inner = MessagePassing(layer, images, improver, priors, passing, rng)
             watched = Watched(inner)
             return run(watched, limits), watched
 
-        (outcome, watched), seconds, megabytes = measure(fit)
+        (outcome, watched), seconds, megabytes = measured(engine, fit)
         placements = images.n_images * layer.n_positions * n_features
         rows.append(
             {
@@ -132,7 +156,9 @@ def one_page(bench: Benchmark, name: str, seed: int) -> None:
         bench.add(**row)
 
 
-def scan(bench: Benchmark, n_letters: int, steps: int, scale: int) -> None:
+def scan(
+    bench: Benchmark, n_letters: int, steps: int, scale: int, engine: str = DEFAULT_ENGINE
+) -> None:
     """A scanned page, which the dense engine cannot hold."""
     data = letters(size=SCAN["size"], n_placements=n_letters, random_state=0)
     pixels = np.kron(data.images[0, 0], np.ones((scale, scale))).astype(bool)[None, None]
@@ -143,15 +169,14 @@ def scan(bench: Benchmark, n_letters: int, steps: int, scale: int) -> None:
 
     def fit() -> tuple[Any, Watched]:
         rng = np.random.default_rng(0)
-        watched = Watched(
-            MessagePassing(layer, images, improver, priors, PassingOptions("active"), rng)
-        )
+        passing = PassingOptions(engine, schedule_of(engine))
+        watched = Watched(MessagePassing(layer, images, improver, priors, passing, rng))
         return run(watched, Limits(max_iter=steps)), watched
 
-    (outcome, watched), seconds, megabytes = measure(fit)
+    (outcome, watched), seconds, megabytes = measured(engine, fit)
     bench.add(
         data=f"scan {images.size[0]}×{images.size[1]}, 40 of 40×40, {pixels.mean():.1%} ink",
-        engine="active",
+        engine=engine,
         seed=0,
         seconds=seconds,
         megabytes_peak=megabytes,
@@ -185,7 +210,7 @@ def digits(bench: Benchmark, n_images: int, passes: int) -> None:
                 passing.backward()
                 seconds.append(time.perf_counter() - began)
                 first = passing.levels[0]
-                active.append(first.n_active if isinstance(first, ActivePassing) else -1)
+                active.append(first.n_active if isinstance(first, ActiveSet) else -1)
                 weights.append(on_weights(passing.weight_beliefs()))
             return seconds, active, weights
 
@@ -215,10 +240,8 @@ def report(rows: list[Row]) -> str:
     """The table: a line per data and engine."""
     lines = []
     for name in dict.fromkeys(row["data"] for row in rows):
-        for engine in ENGINES:
+        for engine in dict.fromkeys(row["engine"] for row in rows if row["data"] == name):
             mine = [r for r in rows if r["data"] == name and r["engine"] == engine]
-            if not mine:
-                continue
             late = [float(np.median(r["seconds_per_step"][-5:])) for r in mine]
             share = [100 * r["share_active"][-1] for r in mine if r["share_active"]]
             most = [100 * max(r["share_active"]) for r in mine if r["share_active"]]

@@ -214,7 +214,7 @@ def fit_shapes(bench: Benchmark, numbers: range, devices: list[str]) -> None:
             )
 
 
-def fit_digits(bench: Benchmark, numbers: range) -> None:
+def fit_digits(bench: Benchmark, numbers: range, engines: tuple[str, ...] = ("dense",)) -> None:
     """The paper's network for MNIST by message passing: whole fits, errors on validation digits."""
     try:
         split = Split(mnist())
@@ -223,7 +223,7 @@ def fit_digits(bench: Benchmark, numbers: range) -> None:
         return
     edges, some = OrientedEdges(EDGES), split.learning(PER_CLASS)
     X, new = edges.transform(some.images), edges.transform(split.validation.images)
-    for seed, deterministic in itertools.product(numbers, (False, True)):
+    for seed, engine, deterministic in itertools.product(numbers, engines, (False, True)):
         how = {"pool": 3, "damping": DAMPING, "perturbation": 0.1}
         model = HCN(
             [
@@ -236,6 +236,7 @@ def fit_digits(bench: Benchmark, numbers: range) -> None:
             n_init=1,
             max_iter=PASSES,
             device="cuda",
+            engine=engine,
             deterministic=deterministic,
             random_state=seed,
         )
@@ -243,6 +244,7 @@ def fit_digits(bench: Benchmark, numbers: range) -> None:
         model.set_params(inference="forward")
         bench.add(
             part="mnist",
+            engine=engine,
             device="cuda" + ("" if deterministic else ", asynchronous"),
             seed=seed,
             error=float((model.predict(new) != split.validation.labels).mean()),

@@ -19,6 +19,12 @@ class NoDeviceError(RuntimeError):
     """There is no graphics card that could be used."""
 
 
+def gpu_engine(dense: bool = False, deterministic: bool = True) -> str:
+    """The name of an engine on a graphics card."""
+    parts = [CUDA, DENSE if dense else "", "" if deterministic else ASYNCHRONOUS]
+    return "-".join(part for part in parts if part)
+
+
 def on_gpu(engine: str) -> bool:
     """Whether an engine works on a graphics card."""
     return engine.split("-")[0] == CUDA
@@ -43,8 +49,7 @@ def engine_on(device: str, engine: str, deterministic: bool) -> str:
         return engine
     problem = why_not_cuda()
     if problem is None:
-        parts = [CUDA, DENSE if engine == DENSE else "", "" if deterministic else ASYNCHRONOUS]
-        return "-".join(part for part in parts if part)
+        return gpu_engine(engine == DENSE, deterministic)
     if device == "cuda":
         raise NoDeviceError(f"device='cuda' cannot be used: {problem}; pass device='cpu'.")
     warnings.warn(f"The processor is used instead of a GPU: {problem}.", UserWarning, stacklevel=4)

@@ -11,23 +11,21 @@ from numpy.typing import NDArray
 
 from hcnet.engine.active.geometry import Geometry
 from hcnet.engine.cuda import arrays
-from hcnet.engine.cuda.active.places import (
-    Seats,
-    run_of_slots,
-    step_within,
-    tile_rows,
-)
+from hcnet.engine.cuda.active.places import Seats, run_apart, runs_above, step_within
 from hcnet.engine.cuda.arrays import DeviceArray, hold
 from hcnet.engine.cuda.compilation import THREADS, blocks_for, compiled, kernel
 
 _larger = compiled.larger
+
+# What is known of a tree: seven numbers, and one that lets it begin with a line of cache.
+TREE_NUMBERS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
     """Trees that have active leaves, image by image, line by line."""
 
-    where: DeviceArray  # (trees, 4): image, channel, row and column of the board
+    where: DeviceArray  # (trees, 8): image, channel, row, column of the board, `runs_above`
     firsts: NDArray[np.int64]  # (images + 1,): where those of an image begin
 
     @property
@@ -46,8 +44,8 @@ def find_trees(
     counts = arrays.empty((lines,), np.int64)
     _count[blocks_for(lines), THREADS](covered, g.board_width, counts)
     begin = np.concatenate([[0], np.cumsum(arrays.fetch(counts))])
-    where = arrays.empty((max(int(begin[-1]), 1), 4), np.int32)
-    _list[blocks_for(lines), THREADS](g, covered, hold(begin), where)
+    where = arrays.empty((max(int(begin[-1]), 1), TREE_NUMBERS), np.int32)
+    _list[blocks_for(lines), THREADS](g, seats, covered, hold(begin), where)
     return covered, Trees(where, begin[:: lines // n_images])
 
 
@@ -95,10 +93,10 @@ def _cover(g: Any, seats: Any, at: Any, observed: Any, covered: Any) -> None:
         plane, row = line // g.board_height, line % g.board_height
         n, found = plane // g.channels, 0
         if observed[z]:
-            first_row, last_row = tile_rows(row, g, seats)
-            for y in range(first_row, last_row + 1):
-                first, last = run_of_slots(n, y, column, g, seats)
-                for slot in range(first, last):
+            first, length, runs = runs_above(n, row, column, g, seats)
+            for y in range(runs):
+                begin = first + y * run_apart(seats)
+                for slot in range(begin, begin + length):
                     if step_within(at, slot, row, column, g) >= 0:
                         found = 1
         covered[z] = found
@@ -114,13 +112,15 @@ def _count(covered: Any, width: Any, counts: Any) -> None:
 
 
 @kernel
-def _list(g: Any, covered: Any, begin: Any, where: Any) -> None:
+def _list(g: Any, seats: Any, covered: Any, begin: Any, where: Any) -> None:
     for line in range(cuda.grid(1), begin.size - 1, cuda.gridsize(1)):
         plane, k = line // g.board_height, begin[line]
         for column in range(g.board_width):
             if covered[line * g.board_width + column]:
-                where[k, 0], where[k, 1] = plane // g.channels, plane % g.channels
-                where[k, 2], where[k, 3] = line % g.board_height, column
+                n, row = plane // g.channels, line % g.board_height
+                where[k, 0], where[k, 1] = n, plane % g.channels
+                where[k, 2], where[k, 3] = row, column
+                where[k, 4], where[k, 5], where[k, 6] = runs_above(n, row, column, g, seats)
                 k += 1
 
 

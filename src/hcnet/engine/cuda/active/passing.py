@@ -24,6 +24,7 @@ from hcnet.engine.active.geometry import (
 from hcnet.engine.cuda import arrays
 from hcnet.engine.cuda.active import closed_form, sums, updates
 from hcnet.engine.cuda.active.boards import (
+    TREE_NUMBERS,
     fall_silent,
     fill_board,
     find_trees,
@@ -423,7 +424,7 @@ def active_device_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> 
     g = geometry(layer)
     tiles = tiling(g, n_images)
     slots = tiles.tiles * per_tile(g)
-    boards = n_images * g.board_size * (4 + 4 + 1 + 1 + 16 + 8)
+    boards = n_images * g.board_size * (4 + 4 + 1 + 1 + 4 * TREE_NUMBERS + 8)
     weights = g.edges * g.features * (5 * 4 + 8 + (4 * lanes if lanes > 1 else 0))
     found = 12 * AT_ONCE * tiles.tiles + 4 * n_images * g.positions
     return slots * (8 * g.edges + 60) + boards + weights + found

@@ -84,19 +84,24 @@ def over(a: Any, b: Any) -> Any:
 
 
 @inlined
-def tile_rows(row: Any, g: Any, seats: Any) -> Any:
-    """First and last row of tiles that hold placements above a row of the board."""
-    first = over(max(row - g.window_height + 1, 0), seats.height)
-    return first, over(min(row, g.height - 1), seats.height)
+def runs_above(n: Any, row: Any, column: Any, g: Any, seats: Any) -> Any:
+    """The slots of the tiles above an element of the board: one or two runs.
+
+    The first slot of the first run, how long a run is, and how many there are; the second begins
+    `run_apart` later.
+    """
+    top = over(max(row - g.window_height + 1, 0), seats.height)
+    bottom = over(min(row, g.height - 1), seats.height)
+    left = over(max(column - g.window_width + 1, 0), seats.width)
+    right = over(min(column, g.width - 1), seats.width)
+    first = ((n * seats.down + top) * seats.across + left) * seats.slots
+    return first, (right + 1 - left) * seats.slots, bottom + 1 - top
 
 
 @inlined
-def run_of_slots(n: Any, tile_row: Any, column: Any, g: Any, seats: Any) -> Any:
-    """First slot, and the one after the last, of a row of tiles above a column of the board."""
-    left = over(max(column - g.window_width + 1, 0), seats.width)
-    right = over(min(column, g.width - 1), seats.width)
-    line = (n * seats.down + tile_row) * seats.across
-    return (line + left) * seats.slots, (line + right + 1) * seats.slots
+def run_apart(seats: Any) -> Any:
+    """Slots of a row of tiles."""
+    return seats.across * seats.slots
 
 
 @inlined

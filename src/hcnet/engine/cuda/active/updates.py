@@ -14,12 +14,7 @@ import numpy as np
 from numba import cuda
 
 from hcnet.engine.cuda.active.colours import has_tree, tree_of
-from hcnet.engine.cuda.active.places import (
-    first_element,
-    run_of_slots,
-    step_within,
-    tile_rows,
-)
+from hcnet.engine.cuda.active.places import first_element, run_apart, runs_above, step_within
 from hcnet.engine.cuda.compilation import (
     SIMULATED,
     WARP,
@@ -79,6 +74,9 @@ def _visit(change: Change) -> Any:
         a: Any,
         row: Any,
         column: Any,
+        first_slot: Any,
+        length: Any,
+        runs: Any,
         g: Any,
         seats: Any,
         at: Any,
@@ -100,10 +98,9 @@ def _visit(change: Change) -> Any:
         b = E[element]
         cap, keep = _or_cap(b), np.float32(1) - damping
         total, first, second = np.float32(0), np.float32(-HUGE), np.float32(-HUGE)
-        first_row, last_row = tile_rows(row, g, seats)
-        for y in range(first_row, last_row + 1):
-            begin, end = run_of_slots(n, y, column, g, seats)
-            for slot in range(begin + cuda.threadIdx.x, end, cuda.blockDim.x):
+        for y in range(runs):
+            begin = first_slot + y * run_apart(seats)
+            for slot in range(begin + cuda.threadIdx.x, begin + length, cuda.blockDim.x):
                 step = step_within(at, slot, row, column, g)
                 if step >= 0:
                     edge = np.uint64(slot * edges + a * plane + step)
@@ -115,9 +112,9 @@ def _visit(change: Change) -> Any:
         total, first, second = block_sums(total, first, second, sums)
         if cuda.threadIdx.x == 0:
             U[element] = _or_up(b, total, first)
-        for y in range(first_row, last_row + 1):
-            begin, end = run_of_slots(n, y, column, g, seats)
-            for slot in range(begin + cuda.threadIdx.x, end, cuda.blockDim.x):
+        for y in range(runs):
+            begin = first_slot + y * run_apart(seats)
+            for slot in range(begin + cuda.threadIdx.x, begin + length, cuda.blockDim.x):
                 step = step_within(at, slot, row, column, g)
                 if step >= 0:
                     edge = np.uint64(slot * edges + a * plane + step)
@@ -134,6 +131,13 @@ def _visit(change: Change) -> Any:
         cuda.syncthreads()
 
     return visit
+
+
+@inlined
+def _listed(trees: Any, k: Any) -> Any:
+    """What is known of a tree of the list."""
+    where = trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3]
+    return *where, trees[k, 4], trees[k, 5], trees[k, 6]
 
 
 @functools.cache
@@ -169,13 +173,11 @@ def lanes_kernel(change: Change) -> Any:
         if first >= last:
             return
         # Where the next tree is comes from memory while this one is worked on.
-        k = np.uint64(order[first])
-        n, a, row, column = trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3]
+        following = _listed(trees, np.uint64(order[first]))
         for q in range(first, last):
-            here = n, a, row, column
-            k = np.uint64(order[min(q + 1, last - 1)])
-            n, a, row, column = trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3]
-            visit(*here, g, seats, at, *state)
+            tree = following
+            following = _listed(trees, np.uint64(order[min(q + 1, last - 1)]))
+            visit(*tree, g, seats, at, *state)
 
     return run
 
@@ -203,7 +205,7 @@ def flood_kernel() -> Any:
         sums = cuda.shared.array((1, 3), Number)
         state = E, U, S, W, 0, to_S, to_W, to_S, np.float64(1), damping, sums
         for k in range(cuda.blockIdx.x, count, cuda.gridDim.x):
-            visit(trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3], g, seats, at, *state)
+            visit(*_listed(trees, np.uint64(k)), g, seats, at, *state)
 
     return run
 
@@ -241,7 +243,8 @@ def blocks_kernel() -> Any:
             for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
                 n, a, row, column = tree_of(sequence[c], t, colours, g)
                 if has_tree(n, a, row, column, colours, g, covered):
-                    visit(n, a, row, column, g, seats, at, *state)
+                    runs = runs_above(n, row, column, g, seats)
+                    visit(n, a, row, column, *runs, g, seats, at, *state)
             everybody.sync()
             for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
                 n, a, row, column = tree_of(sequence[c], t, colours, g)
@@ -267,10 +270,10 @@ def _add_held(
 ) -> None:
     """Whoever is the first to look adds what was put down for a weight."""
     plane = g.window_height * g.window_width
-    first_row, last_row = tile_rows(row, g, seats)
-    for y in range(first_row, last_row + 1):
-        begin, end = run_of_slots(n, y, column, g, seats)
-        for slot in range(begin + cuda.threadIdx.x, end, cuda.blockDim.x):
+    first_slot, length, runs = runs_above(n, row, column, g, seats)
+    for y in range(runs):
+        begin = first_slot + y * run_apart(seats)
+        for slot in range(begin + cuda.threadIdx.x, begin + length, cuda.blockDim.x):
             step = step_within(at, slot, row, column, g)
             if step >= 0:
                 weight = np.uint64((at[slot, 2] * g.channels + a) * plane + step)

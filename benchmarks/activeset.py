@@ -5,6 +5,7 @@ Time, memory, and what is learned.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -98,9 +99,18 @@ def measured(engine: str, fit: Callable[[], Any]) -> tuple[Any, float, float | N
     """As `measure`, with the megabytes of a GPU that are still in use at the end."""
     if not on_gpu(engine):
         return measure(fit)
-    before = room_for(engine) or 0
+    before = _free(engine)
     result, seconds, _ = measure(fit)
-    return result, seconds, (before - (room_for(engine) or 0)) / 2**20
+    return result, seconds, (before - _free(engine)) / 2**20
+
+
+def _free(engine: str) -> int:
+    """Bytes that nobody holds on the GPU."""
+    from numba import cuda
+
+    gc.collect()
+    cuda.current_context().deallocations.clear()
+    return room_for(engine) or 0
 
 
 def one_page(

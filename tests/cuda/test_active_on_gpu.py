@@ -289,7 +289,10 @@ def test_memory_is_known_before_it_is_taken():
 def test_larger_layers_are_as_on_the_processor():
     """More placements than threads, tiles and blocks of threads can take at once."""
     layer = FeatureLayer(20, 2, (9, 8), (60, 70))
-    gpu, cpu = both(problem(layer, 3, 1, 20.0))
+    _, observed, evidence, prior, weights = problem(layer, 30, 1, 20.0)
+    # No two beliefs are the same, and none is at the threshold: there rounding would decide.
+    evidence *= np.random.default_rng(0).uniform(0.9, 1.1, evidence.shape).astype(np.float32)
+    gpu, cpu = both((layer, observed, evidence, prior, weights))
     rng, order = np.random.default_rng(0), Schedule("flooding", shuffle=False)
     for _ in range(3):
         assert gpu.sweep(order, rng) == pytest.approx(cpu.sweep(order, rng), rel=1e-3)

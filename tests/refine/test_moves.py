@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from hcnet.datasets import letters
+from hcnet.datasets import letters, two_bars
 from hcnet.engine.driver import Limits, Outcome, Status, run
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning import learn as learning
 from hcnet.learning.options import LearningOptions
-from hcnet.metrics import matched_iou
+from hcnet.metrics import matched_iou, true_explanation
 from hcnet.objective import Priors
 from hcnet.refine import moves, search
 from hcnet.refine.placing import place_by_messages
@@ -24,7 +24,7 @@ WINDOW = (7, 7)
 
 def part(*lines):
     """A part in the top left corner of its window."""
-    drawn = np.array([[mark == "#" for mark in line] for line in lines])
+    drawn = np.array([[mark == "#" for mark in line.ljust(WINDOW[1])] for line in lines])
     weights = np.zeros((1, *WINDOW), bool)
     weights[0, : drawn.shape[0], : drawn.shape[1]] = drawn
     return weights
@@ -140,6 +140,67 @@ def test_shift_lets_a_part_grow_over_the_edge_of_its_window():
     assert_undone(moves.shift, now, improver, wide)
 
 
+def test_shift_finds_what_a_part_lacks_anywhere_around_it():
+    """A dot so far below its bar that a window with the bar in the middle does not reach it."""
+    both = part("#######", "", "", "", "", "", "...#...")
+    bar = np.roll(part("#######"), 3, axis=1)
+    corners = [(r, c) for r in range(1, 40, 9) for c in range(1, 40, 9)]
+    improver = draw((both, corners))
+    now = explain(improver, (bar, [(r - 3, c) for r, c in corners]))
+    assert now.counts.errors == len(corners)
+    assert_undone(moves.shift, now, improver, both)
+
+
+def test_shift_gives_up_a_pixel_for_more_on_the_other_side():
+    wanted = part("#######", "", "", "", "", "...#...", "..###..")
+    lacking = np.roll(part("#######"), 3, axis=1)
+    lacking[0, 0, 0] = True  # is there below two of the placements
+    corners = [(r, c) for r in range(10, 40, 9) for c in range(1, 40, 9)]
+    dots = part("#")
+    improver = draw((wanted, corners), (dots, [(r - 3, c) for r, c in corners[:2]]))
+    now = explain(improver, (lacking, [(r - 3, c) for r, c in corners]))
+    best = min(attempts(moves.shift, now, improver), key=lambda found: found.bits)
+    assert best.bits < now.bits
+    assert matched_iou(best.weights(), wanted[None]).min() == 1
+
+
+def test_trim_frees_a_part_that_loose_pixels_hold_in_place():
+    """Noise made a pixel above the bar pay, and with it a bar stands beside where it belongs."""
+    data = two_bars(random_state=19)
+    improver, truth = true_explanation(data, data.feature_size)
+    upright, flat = np.zeros((2, 1, 15, 15), bool)
+    upright[0, :, 7] = flat[0, 10] = flat[0, 4, 11] = True
+    features = [improver.feature(weights) for weights in (upright, flat)]
+    now = improver.improve(features, NOWHERE, truth.counts, np.random.default_rng(1))
+    assert now.features == tuple(features)
+    assert attempts(moves.polish, now, improver)[0].bits >= now.bits - 1e-6
+    assert min(found.bits for found in attempts(moves.trim, now, improver)) < now.bits - 1
+
+
+def test_merge_leaves_loose_pixels_out_that_no_window_holds():
+    left, right = CROSS.copy(), np.roll(CROSS, -3, axis=2)
+    left[:, :, 3:] = False
+    right[:, :, 2:] = False
+    right[0, 3, 6] = True
+    improver = draw((CROSS, GRID))
+    now = explain(improver, (left, GRID), (right, [(r, c + 3) for r, c in GRID]))
+    assert_undone(moves.merge, now, improver, CROSS)
+
+
+def test_of_placements_that_explain_the_same_the_one_that_fits_more_leaves_others_free():
+    """A stem and an o make up a b; an h, which errs by a pixel, and a c do so, too."""
+    o, stem = part("", "", ".####", "##..##", "##..##", ".####"), part(*["##"] * 6)
+    c, h = part("", "", ".####", "##", "##", ".####"), part("##", "##", "##.##", *["##..##"] * 3)
+    improver = draw((o | stem, GRID))
+    features = [improver.feature(weights) for weights in (o, stem, c, h)]
+    now = explain(improver, (o, []), (stem, []), (c, GRID), (h, GRID))
+    overhang = improver.canvas.layer.overhang
+    rows = [(0, f, y + overhang[0], x + overhang[1]) for f in (2, 3) for y, x in GRID]
+    found = improver.improve(features, np.array(rows), now.counts, np.random.default_rng(0), 1)
+    assert found.counts.errors == 0
+    assert len(found.features) == 2
+
+
 def test_complete_gives_a_part_the_pixels_that_others_cover():
     """Two others fill the same gap, each at half of the places: none of them can go alone."""
     gap = part(".....", "....#", "....#")
@@ -187,7 +248,7 @@ def test_all_proposals_are_tried_before_a_search_is_over(monkeypatch):
     def nothing(*_, **__):
         return iter(())
 
-    for name in ("merge", "divide", "birth", "split", "crop", "complete", "grow", "shift"):
+    for name in ("merge", "divide", "birth", "split", "crop", "complete", "grow", "shift", "trim"):
         monkeypatch.setattr(moves, name, nothing)
     monkeypatch.setattr(moves, "subtract", many)
     outcome = run(search.Search(improver, now, np.random.default_rng(0)), Limits())
@@ -304,6 +365,7 @@ EVERY_MOVE = {
     "tidy": moves.tidy,
     "shift": moves.shift,
     "grow": moves.grow,
+    "trim": moves.trim,
     "complete": moves.complete,
     "delete": lambda now, improver, rng: moves.delete(now, improver, rng, 0, absorb=False),
     "messages": place_by_messages,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from hcnet.objective import estimate
 from hcnet.solutions import kernels
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import NOWHERE, Explanation, Feature, IntArray
@@ -23,6 +24,8 @@ Weights = NDArray[np.int8]
 
 # Shares of a feature's placements below which a pixel must be on to be tried as part of it.
 MOST = (0.75, 0.7, 0.65, 0.6)
+# Share of two features' pixels that one window must hold for them to be merged: all but loose ones.
+HELD = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +60,9 @@ def merge(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
         return
     usage = now.usage
     for _, f, g, dr, dc in merge_candidates(now, improver.canvas):
-        union, (top, left) = _union(
-            now.features[f].weights, now.features[g].weights, dr, dc, improver.canvas
-        )
+        union, held, (top, left) = _union(now.features[f].weights, now.features[g].weights, dr, dc)
+        if held < HELD:
+            continue
         pairs, rest = _pairs(now.placements, f, g, dr, dc)
         joined = _joined(pairs, top, left, len(now.features), improver.canvas)
         features = [*now.features, improver.feature(union)]
@@ -234,22 +237,47 @@ def tidy(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iter
 
 
 def shift(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
-    """Move a window over its feature by one pixel, so that the feature can grow that way."""
+    """Move the window of a feature to where the weights that pay gain most.
+
+    A part is smaller than its window, or has pixels that hardly pay, and what it lacks may lie
+    anywhere around it: with the window moved, it can have that instead.
+    """
     canvas = improver.canvas
+    h, w = canvas.layer.feature_size
+    for f in range(len(now.features)):
+        gains = improver.weight_gains(now, f)
+        values = np.maximum(gains, 0).sum(axis=0)
+        windows = np.lib.stride_tricks.sliding_window_view(values, (h, w)).sum(axis=(2, 3))
+        top, left = (int(k) for k in np.unravel_index(int(windows.argmax()), windows.shape))
+        if windows[top, left] < windows[h - 1, w - 1] + 1e-6:
+            continue
+        features, placements = list(now.features), now.placements.copy()
+        features[f] = improver.feature(gains[:, top : top + h, left : left + w] > 0)
+        placements[placements[:, 1] == f] += [0, 0, top - h + 1, left - w + 1]
+        placements = _inside(placements, canvas)
+        # Gains do not add up where placements of the same feature overlap.
+        if improver.evaluate(features, placements).bits < now.bits - 1e-6:
+            yield Proposal(features, placements, key=("shift", f, top, left))
+
+
+def trim(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """Take the weights away that a single pixel has brought about, all those of a feature at once.
+
+    Each of them may pay where the feature stands, only because it stands there for the others'
+    sake.
+    """
+    h, w = improver.canvas.layer.feature_size
+    pixel = estimate(now.counts, improver.priors).noise.k1
+    found = []
     for f, feature in enumerate(now.features):
-        top, bottom, left, right = feature.box
-        h, w = canvas.layer.feature_size
-        for dr, dc in ((1, 0), (-1, 0), (0, 1), (0, -1)):
-            if top + dr < 0 or bottom + dr >= h or left + dc < 0 or right + dc >= w:
-                continue
-            features = list(now.features)
-            features[f] = improver.feature(np.roll(feature.weights, (dr, dc), (1, 2)))
-            placements = now.placements - np.outer(now.placements[:, 1] == f, [0, 0, dr, dc])
-            placements = _inside(placements, canvas)
-            grown = improver.absorb(features, placements, now.counts)
-            # Moving alone changes nothing: work it out only if new pixels pay.
-            if grown and improver.evaluate(grown, placements).bits < now.bits:
-                yield Proposal(grown, placements)
+        gains = improver.weight_gains(now, f)[:, h - 1 : 2 * h - 1, w - 1 : 2 * w - 1]
+        doubtful = feature.weights & (gains < pixel)
+        if doubtful.any() and (feature.weights & ~doubtful).any():
+            found.append((-float(gains[doubtful].sum()), f, doubtful))
+    for _, f, doubtful in sorted(found, key=lambda item: item[:2], reverse=True):
+        features = list(now.features)
+        features[f] = improver.feature(features[f].weights & ~doubtful)
+        yield Proposal(features, now.placements, key=("trim", f))
 
 
 def grow(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -282,13 +310,8 @@ def merge_candidates(now: Explanation, canvas: Canvas) -> list[tuple[float, int,
     p = now.placements
     order = np.lexsort((p[:, 3], p[:, 2], p[:, 0]))
     rows = kernels.neighbours(p[order], canvas.geometry, len(now.features))
-    h, w = canvas.layer.feature_size
-    boxes = [feature.box for feature in now.features]
     found = []
     for f, g, dr, dc, times in rows:
-        (t1, b1, l1, r1), (t2, b2, l2, r2) = boxes[f], boxes[g]
-        if max(b1, b2 + dr) - min(t1, t2 + dr) >= h or max(r1, r2 + dc) - min(l1, l2 + dc) >= w:
-            continue
         if (f == g) and dr == 0 and dc == 0:
             continue
         score = times * times / min(now.usage[f], now.usage[g])
@@ -308,17 +331,25 @@ def _pieces(feature: Feature) -> tuple[NDArray[np.int32], int]:
 
 
 def _union(
-    first: NDArray[np.bool_], second: NDArray[np.bool_], dr: int, dc: int, canvas: Canvas
-) -> tuple[NDArray[np.bool_], tuple[int, int]]:
-    """Both features in one window, and where that window starts from the first one's."""
-    h, w = canvas.layer.feature_size
+    first: NDArray[np.bool_], second: NDArray[np.bool_], dr: int, dc: int
+) -> tuple[NDArray[np.bool_], float, tuple[int, int]]:
+    """Both features in one window, the share of them that it holds, and where it starts.
+
+    The window is the middle one of those that hold most; its start counts from the first one's.
+    """
+    _, h, w = first.shape
     board = np.zeros((first.shape[0], 3 * h, 3 * w), bool)
     board[:, h : 2 * h, w : 2 * w] |= first
     board[:, h + dr : 2 * h + dr, w + dc : 2 * w + dc] |= second
-    _, i, j = np.nonzero(board)
-    top = int(i.min()) - (h - int(np.ptp(i)) - 1) // 2
-    left = int(j.min()) - (w - int(np.ptp(j)) - 1) // 2
-    return board[:, top : top + h, left : left + w], (top - h, left - w)
+    total = np.zeros((3 * h + 1, 3 * w + 1), np.int64)
+    total[1:, 1:] = board.sum(axis=0).cumsum(axis=0).cumsum(axis=1)
+    holds = total[h:, w:] - total[:-h, w:] - total[h:, :-w] + total[:-h, :-w]
+    rows, columns = np.nonzero(holds == holds.max())
+    top = int(rows[len(rows) // 2])
+    columns = columns[rows == top]
+    left = int(columns[len(columns) // 2])
+    union = board[:, top : top + h, left : left + w]
+    return union, float(holds.max() / total[-1, -1]), (top - h, left - w)
 
 
 def _pairs(placements: IntArray, f: int, g: int, dr: int, dc: int) -> tuple[IntArray, IntArray]:

@@ -43,6 +43,7 @@ def changes(thorough: bool) -> list[Attempt]:
         *[Attempt("birth", moves.birth)] * TRIES,
         *[Attempt("split", moves.split)] * TRIES,
         Attempt("shift", moves.shift),
+        Attempt("trim", moves.trim),
         Attempt("grow", moves.grow),
         Attempt("subtract", moves.subtract, None if thorough else TRIES),
         Attempt("complete", moves.complete),

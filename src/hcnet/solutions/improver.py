@@ -171,6 +171,25 @@ class Improver:
         fitted, touched = self._fit(features, placements, priors, frozen)
         return fitted if touched else None
 
+    def weight_gains(self, now: Explanation, f: int) -> NDArray[np.float64]:
+        """What each weight of a feature gains by being on, given all else.
+
+        (channels, 3 h - 2, 3 w - 2): those of its window are in the middle, the others are those
+        that it could have instead if its window lay elsewhere.
+        """
+        priors = estimate(now.counts, self.priors)
+        assert priors.p_W is not None
+        mine = now.placements[now.placements[:, 1] == f]
+        on, off = kernels.count_votes(
+            self._sign,
+            now.cover,
+            now.features[f].weights.astype(np.int8),
+            mine,
+            self.canvas.geometry,
+        )
+        noise = priors.noise
+        return np.asarray(noise.k1 * on + noise.k0 * off + float(logit(priors.p_W)))
+
     def _fit_weights(
         self, features: Sequence[Feature], placements: IntArray, priors: Priors
     ) -> Explanation:

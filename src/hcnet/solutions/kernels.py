@@ -252,8 +252,9 @@ def exchange(
 
     `tiled` are candidates, how well they fit, where those of feature f in a tile begin (``begin[f,
     tile]``; those that fit best come first) and how well the first fits (``best_fits[tile, f]``).
-    k1 × fit is what a candidate would gain if nothing were covered.  Of candidates in a tile that
-    gain the same, the one that fits best is taken.
+    k1 × fit is what a candidate would gain if nothing were covered.  Of those that gain the same,
+    the present one included, the one that fits best is taken: it covers most of what others
+    cover, too, and leaves them free to change.
     `looked` says when each placement had its last turn, `stirred` when something changed in each
     tile: where nothing has since, a placement would only come to the same end again.
     Returns which placements are left and how many changed; `placements` and `cover` change in
@@ -282,13 +283,15 @@ def exchange(
         _change(cover, base0, offsets, starts[f0], starts[f0 + 1], -1)
         best = _gain(sign, cover, base0, offsets, starts[f0], starts[f0 + 1], k1, k0)
         released = 0
+        fit_of_best = 1e-6
         for q in range(starts[f0], starts[f0 + 1]):
-            released += (cover[base0 + offsets[q]] == 0) & (sign[base0 + offsets[q]] > 0)
+            x = sign[base0 + offsets[q]]
+            released += (cover[base0 + offsets[q]] == 0) & (x > 0)
+            fit_of_best += k1 * (x > 0) - k0 * (x < 0)
         bf, br, bc = f0, r0, c0
         for tr in range(max(0, r0 // h - 1), min(rows, r0 // h + 2)):
             for tc in range(max(0, c0 // w - 1), min(cols, c0 // w + 2)):
                 tile = (i * rows + tr) * cols + tc
-                fit_of_best = np.inf
                 for f in range(begin.shape[0]):
                     if k1 * best_fits[tile, f] <= best + 1e-6:
                         continue
@@ -458,6 +461,33 @@ def fit_weights(
         if changes == 0:
             break
     return touched
+
+
+@_jit
+def count_votes(sign: Any, cover: Any, weights: Any, placements: Any, geometry: Any) -> Any:
+    """On and off pixels that a weight of one feature decides, also those outside its window.
+
+    Both are (channels, 3 h - 2, 3 w - 2): all weights that a window can have which shares at
+    least one with the present one, in the middle.  `placements` are those of the feature.
+    """
+    image, width, hs, _, h, w, _ = geometry
+    height = hs + h - 1
+    A = weights.shape[0]
+    on = np.zeros((A, 3 * h - 2, 3 * w - 2), np.int64)
+    off = np.zeros((A, 3 * h - 2, 3 * w - 2), np.int64)
+    for z in range(placements.shape[0]):
+        top, left = placements[z, 2] - h + 1, placements[z, 3] - w + 1
+        for a in range(A):
+            for i in range(max(0, -top), min(3 * h - 2, height - top)):
+                row = placements[z, 0] * image + (a * height + top + i) * width + left
+                for j in range(max(0, -left), min(3 * w - 2, width - left)):
+                    own = 0
+                    if h - 1 <= i < 2 * h - 1 and w - 1 <= j < 2 * w - 1:
+                        own = weights[a, i - h + 1, j - w + 1]
+                    if cover[row + j] == own:
+                        on[a, i, j] += sign[row + j] > 0
+                        off[a, i, j] += sign[row + j] < 0
+    return on, off
 
 
 @_jit

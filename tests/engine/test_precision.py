@@ -51,8 +51,8 @@ def test_parts_learned_in_float64_are_the_same(precisions, data, seed):
     assert same(small, large)
 
 
-# The search of a fit ends where no move helps.  Nearly always that is the same place; where it is
-# not, the codes differ by less than this.
+# The search of a fit ends where no move helps.  Where that is another place, the codes differ by
+# less than this.
 CLOSE = 0.005
 
 
@@ -61,12 +61,12 @@ CLOSE = 0.005
 @pytest.mark.parametrize(
     ("data", "seeds", "least"),
     [
-        ("two bars", 20, 18),
+        ("two bars", 20, 20),
         ("symbols", 20, 20),
         ("clean letters", 20, 20),
         ("noisy letters", 20, 20),
         ("deconvolution", 20, 20),
-        ("text", 5, 4),
+        ("text", 5, 5),
     ],
 )
 def test_parts_of_so_many_seeds_are_the_same_in_float64(precisions, data, seeds, least):

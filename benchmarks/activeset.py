@@ -256,6 +256,7 @@ def report(rows: list[Row]) -> str:
             share = [100 * r["share_active"][-1] for r in mine if r["share_active"]]
             most = [100 * max(r["share_active"]) for r in mine if r["share_active"]]
             same = [r["seconds_to_same"] for r in mine if "seconds_to_same" in r]
+            peaks = [r["megabytes_peak"] for r in mine if r["megabytes_peak"] is not None]
             lines.append(
                 [
                     name,
@@ -266,7 +267,7 @@ def report(rows: list[Row]) -> str:
                     f"{np.mean([max(r['seconds_per_step']) for r in mine]):.3f}",
                     f"{np.mean(late):.3f}",
                     f"{np.mean(most):.2f} → {np.mean(share):.2f} %" if share else STORED[engine],
-                    f"{max(r['megabytes_peak'] or 0 for r in mine):.0f}",
+                    f"{max(peaks):.0f}" if peaks else "–",
                     spread([r["bits"] for r in mine if "bits" in r], 0),
                     " → ".join(f"{100 * x:.0f}" for x in mine[0].get("explained", [])) or "–",
                 ]

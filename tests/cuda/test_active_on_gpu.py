@@ -235,7 +235,7 @@ def always_active(monkeypatch):
 
 
 def test_a_learner_finds_a_part_with_an_active_set(always_active, tmp_path):
-    options = {"device": "cuda", "max_iter": 2, "random_state": 0, "n_init": 1}
+    options = {"device": "cuda", "max_iter": 2, "random_state": 0, "n_init": 2}
     model = FeatureLearner(1, (2, 3), **options).fit(scene())
     assert matched_iou(model.features_, PART[None, None])[0] == 1
     layer = FeatureLayer(1, 1, (2, 3), (6, 7))

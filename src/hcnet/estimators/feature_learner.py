@@ -82,8 +82,8 @@ class FeatureLearner(
         joint log-probability.
     n_init : int or None, default=None
         Number of starts; the best by joint log-probability is kept.  None: more for small data.
-        A GPU passes the messages of all starts at the same time (None: of 100), and the best are
-        refined.  A stream has one.
+        A GPU passes the messages of all starts at the same time (None: of 100; of 4, one after the
+        other, if those of one take more than 4 GiB), and the best are refined.  A stream has one.
     max_iter : int or None, default=None
         Sweeps of message passing per start; 0 refines from an empty start, without messages.  In a
         stream every image is visited once.
@@ -101,7 +101,7 @@ class FeatureLearner(
     engine : {"active", "beliefs", "dense", "reference"}, default="active"
         What passes the messages.  "active" stores those of undecided placements only, "beliefs"
         those of pixels with ink, "dense" all of them; "reference" is slow and readable.  A GPU
-        stores all of them, and streams none.
+        stores all of them up to 4 GiB, and streams none.
     device : {"cpu", "cuda", "auto"}, default="cpu"
         Where messages are passed.  "cuda" needs an NVIDIA GPU and ``pip install 'hcnet[cuda]'``;
         "auto" takes one if there is one.

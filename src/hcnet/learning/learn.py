@@ -19,6 +19,7 @@ from hcnet.engine.driver import (
     Limits,
     Measurement,
     Outcome,
+    Process,
     Record,
     Report,
     Status,
@@ -122,9 +123,10 @@ def _starts(
     to get stuck the other often does not.
     """
     grid = starting_priors(priors, layer.feature_pixels)
-    if passes_together(layer, images, options):
-        # All at the same time, with all priors of the grid in turn.
-        n = options.n_init or GPU_STARTS
+    if on_gpu(options.passing.engine):
+        # With all priors of the grid in turn; only the best are refined.
+        together = passes_together(layer, images, options)
+        n = options.n_init or (GPU_STARTS if together else len(grid))
         return [(grid[k % len(grid)], options.sweeps) for k in range(n)]
     n = restarts(options, images.n_observed, layer.feature_pixels)
     if options.algorithm == "mpmp":
@@ -185,8 +187,8 @@ class _Learner:
 
     def outcomes(self, starts: list[tuple[Priors, int]]) -> Iterator[Outcome[Explanation]]:
         """What message passing from every start comes to; those with 0 sweeps are empty."""
-        if passes_together(self.layer, self.images, self.options):
-            yield from self._together(starts)
+        if on_gpu(self.options.passing.engine):
+            yield from self._best_of(starts)
             return
         for start, sweeps in starts:
             yield self._pass_messages(start, sweeps) if sweeps else self._empty()
@@ -226,8 +228,8 @@ class _Learner:
     def _outcome(found: Explanation) -> Outcome[Explanation]:
         return Outcome(found, -found.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
 
-    def _together(self, starts: list[tuple[Priors, int]]) -> Iterator[Outcome[Explanation]]:
-        """The best of all starts, which pass their messages at the same time, on a GPU.
+    def _best_of(self, starts: list[tuple[Priors, int]]) -> Iterator[Outcome[Explanation]]:
+        """The best of all starts, which pass their messages on a GPU.
 
         Message passing alone returns the best.  Refinement goes on from the best, from nothing,
         from the second-best, and so on, as often as there are starts where they are not so cheap.
@@ -248,44 +250,47 @@ class _Learner:
     def _pass_many(
         self, starts: list[Priors], sweeps: int, leaders: int
     ) -> tuple[Outcome[Explanation], list[Explanation]]:
-        """As many starts at once as the memory has room for, until all had their turn."""
-        size = starts_at_once(self.layer, self.images, self.options, len(starts))
+        """As many starts at once as the memory has room for, until all had their turn.
+
+        Those that keep an active set go one after the other.
+        """
+        size = 1
+        if passes_together(self.layer, self.images, self.options):
+            size = starts_at_once(self.layer, self.images, self.options, len(starts))
         best: Outcome[Explanation] | None = None
         found: list[Explanation] = []
         for first in range(0, len(starts), size):
-            process = ManyStarts(
-                self.layer,
-                self.images,
-                self.improver,
-                starts[first : first + size],
-                self.options.passing,
-                self.rng,
-                leaders,
-            )
-            self.progress.stage("Message passing", sweeps)
-            limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
-            report = _reporter(self.progress, process.state, lambda: None)
-            outcome = run(process, limits, report, self.keeper)
-            found += process.leaders()
+            outcome, some = self._pass_group(starts[first : first + size], sweeps, leaders)
+            found += some
             if best is None or outcome.log_joint > best.log_joint:
                 best = outcome
             if outcome.status.cut_short:
                 best = replace(best, status=outcome.status)
                 break
-            del process  # two groups at a time would be more memory than was said
         assert best is not None
         found.sort(key=lambda one: one.bits)
         return best, found[:leaders]
 
+    def _pass_group(
+        self, starts: list[Priors], sweeps: int, leaders: int
+    ) -> tuple[Outcome[Explanation], list[Explanation]]:
+        """The best of some starts, and the leaders among them."""
+        if not passes_together(self.layer, self.images, self.options):
+            outcome = self._pass_messages(starts[0], sweeps)
+            return outcome, [outcome.best]
+        what = self.layer, self.images, self.improver, starts, self.options.passing, self.rng
+        process = ManyStarts(*what, leaders)
+        return self._pass(process, sweeps), process.leaders()
+
     def _pass_messages(self, start: Priors, sweeps: int) -> Outcome[Explanation]:
-        process = MessagePassing(
-            self.layer, self.images, self.improver, start, self.options.passing, self.rng
-        )
+        what = self.layer, self.images, self.improver, start, self.options.passing, self.rng
+        return self._pass(MessagePassing(*what), sweeps)
+
+    def _pass(self, process: Process[Explanation], sweeps: int) -> Outcome[Explanation]:
         self.progress.stage("Message passing", sweeps)
         limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
-        return run(
-            process, limits, _reporter(self.progress, process.state, lambda: None), self.keeper
-        )
+        report = _reporter(self.progress, process.state, lambda: None)
+        return run(process, limits, report, self.keeper)
 
     def _refine(self, search: Search) -> Outcome[Explanation]:
         self.progress.stage("Refining", search.expected_steps)

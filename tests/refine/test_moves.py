@@ -1,6 +1,7 @@
 """Every move undoes the defect that it is for, on an example made for it."""
 
 import math
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -418,6 +419,42 @@ def test_the_search_is_the_same_with_any_number_of_threads(monkeypatch):
         runs.append((process.now.weights().tobytes(), process.statistics, joints))
     assert len(set(runs[0][2])) > 3  # there were successes on the way
     assert runs[0] == runs[1] == runs[2]
+
+
+class Backwards:
+    """Makes a few calls ahead of their turn, the last of them first, as threads may."""
+
+    def start(self, calls, most=None):
+        self._calls, self._results = iter(calls), []
+
+    def stop(self):
+        self.start(())
+
+    def next(self):
+        if not self._results:
+            self._results = [call() for call in reversed(list(islice(self._calls, 5)))]
+        return self._results.pop()
+
+
+def test_every_attempt_has_random_numbers_of_its_own(monkeypatch):
+    """Where success is a matter of luck, it comes to the same whoever makes it, and when."""
+    improver, working_out = draw((RING, GRID[:13]), (CROSS, GRID[13:])), Improver.improve
+
+    def with_luck(self, features, placements, start, rng, rounds=3, known=()):
+        if rng.random() < 0.5:
+            return self.evaluate(features, placements)
+        return working_out(self, features, placements, start, rng, rounds, known)
+
+    monkeypatch.setattr(Improver, "improve", with_luck)
+    runs = []
+    for ahead in (search.LookAhead, Backwards):
+        monkeypatch.setattr(search, "LookAhead", ahead)
+        process = search.Search(improver, explain(improver), np.random.default_rng(0))
+        outcome = run(process, Limits())
+        process.close()
+        runs.append((process.statistics, [record.log_joint for record in outcome.history]))
+    assert len(set(runs[0][1])) > 2  # there were successes on the way
+    assert runs[0] == runs[1]
 
 
 def test_the_search_keeps_to_the_most_features():

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
-from hcnet.factors import HUGE
+from hcnet.engine.cpu_compilation import compiled, entry, inlined, parallel
+from hcnet.engine.runs import highest
 
 _and_up = compiled.and_up
 
@@ -49,14 +49,6 @@ def _correct(beliefs: Any, as_usual: Any, at: Any, e: Any, out: Any, out_at: Any
     if e < 0:
         for j in range(n):
             out[out_at + j] += _and_up(beliefs[at + j], e)
-
-
-@inlined
-def _strongest(beliefs: Any, at: Any, n: Any) -> Any:
-    first = np.float32(-HUGE)
-    for j in range(n):
-        first = larger(first, beliefs[at + j])
-    return first
 
 
 @parallel
@@ -152,7 +144,7 @@ def placements_tell_kernel(
         new = np.zeros(leaves, np.float32)
         for place in range(images * height * width):
             at = np.uint64(place * F)
-            if _strongest(field, at, np.uint64(F)) <= 0:
+            if highest(field, at, np.uint64(F)) <= 0:
                 continue
             x, y, n = place % width, place // width % height, place // (width * height)
             for f in range(F):

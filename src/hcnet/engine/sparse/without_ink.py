@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hcnet.engine.cpu_compilation import compiled, inlined, larger
-from hcnet.engine.sparse.runs import highest
+from hcnet.engine.runs import highest
 from hcnet.engine.sparse.state import LANES, NEVER
 from hcnet.factors import HUGE
 

@@ -4,6 +4,7 @@ import pickle
 import re
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -18,6 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from hcnet import HCN, Layer
 from hcnet.datasets import shapes
+from hcnet.hierarchy.settling import _settle
 
 METHODS = ("explain", "forward", "passing")
 
@@ -474,6 +476,17 @@ def test_pickle(data):
         np.testing.assert_array_equal(copy.predict(X), model.predict(X))
         assert copy.score(X) == model.score(X)
         assert getattr(copy, "status_", None) == getattr(model, "status_", None)
+
+
+def test_a_model_that_is_mapped_into_memory_needs_no_compiling_of_its_own(data, tmp_path):
+    model = known(data)
+    before = model.predict(data.images)
+    joblib.dump(model, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    assert isinstance(mapped.weights_[0], np.memmap)
+    compiled = len(_settle.__wrapped__.signatures)
+    np.testing.assert_array_equal(mapped.predict(data.images), before)
+    assert len(_settle.__wrapped__.signatures) == compiled
 
 
 def test_in_a_pipeline():

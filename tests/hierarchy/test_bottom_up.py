@@ -6,11 +6,15 @@ from definition import layer, network
 
 from hcnet.engine.driver import Status
 from hcnet.hierarchy.bottom_up import parts
+from hcnet.hierarchy.bottom_up.kernels import explain_all
 from hcnet.hierarchy.bottom_up.learn import check_learning_memory, learn_bottom_up
 from hcnet.hierarchy.bottom_up.parts import Found, Maps, PartLearning
 from hcnet.hierarchy.bottom_up.templates import as_templates, choose, medoids
+from hcnet.hierarchy.convolution import _add_up
 from hcnet.hierarchy.explaining import agreeing, all_allowed
 from hcnet.hierarchy.learn import NetworkOptions
+from hcnet.hierarchy.matching import match, shifted_windows
+from hcnet.hierarchy.matching_kernels import count_shifts, match_all
 from hcnet.images import Images
 from hcnet.memory import NotEnoughMemoryError
 
@@ -260,6 +264,21 @@ def test_nothing_at_all_is_learned_from_empty_images():
     allowed = agreeing(net, np.array([0, 1, 0, 1]))
     learned = learn_bottom_up(net, whole(X), allowed, OPTIONS, np.random.default_rng(0))
     assert not any(W.any() for W in learned.weights)
+
+
+def test_nothing_is_compiled_again_for_parts_of_few_weights():
+    """Arrays of one element are laid out like no others, unless told."""
+    net = network(layer(3, (3, 3), (3, 3)), layer(2, None), image_size=(9, 9), categories=(0, 1))
+    X = np.random.default_rng(0).random((4, 1, 9, 9)) < 0.3
+    allowed = agreeing(net, np.array([0, 1, 0, 1]))
+    for images in (X, np.zeros_like(X)):
+        learned = learn_bottom_up(net, whole(images), allowed, OPTIONS, np.random.default_rng(0))
+        match(net, learned.weights, whole(X), allowed)
+        shifted_windows(net, learned.weights, whole(X), np.zeros(4, int))
+    # A loop over threads wraps what is compiled.
+    loops = (loop.__wrapped__ for loop in (explain_all, match_all, _add_up))
+    for compiled in (*loops, count_shifts):
+        assert len(compiled.signatures) == 1
 
 
 def test_templates_must_fill_the_image():

@@ -12,6 +12,7 @@ from typing import Any
 
 import numba as nb
 import numpy as np
+from numpy.typing import NDArray
 
 from hcnet.engine.threads import over_threads
 from hcnet.factors import GRID
@@ -19,6 +20,15 @@ from hcnet.images import BoolArray, FloatArray
 
 # Share of the weights up to which adding up those that are on beats a product of matrices.
 FEW = 0.05
+
+
+def elements(W: BoolArray) -> NDArray[np.int64]:
+    """The indices of what is on, a row for each axis.
+
+    As `np.nonzero`, whose arrays have gaps in memory unless there is only one element: what is
+    compiled for those would have to be compiled once more for this.
+    """
+    return np.array(np.nonzero(W))
 
 
 def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
@@ -29,7 +39,7 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
     exact = np.rint(R.astype(np.float64) * GRID) / GRID
     out = np.zeros((n, F, hs, ws))
     if W.mean() <= FEW:
-        f, a, i, j = np.nonzero(W)
+        f, a, i, j = elements(W)
         _add_up(n, exact, np.searchsorted(f, np.arange(F + 1)), a, i, j, out)
     elif hs * ws <= h * w:
         weights = W.reshape(F, -1).T.astype(np.float64)

@@ -18,7 +18,7 @@ from scipy.special import logsumexp
 from hcnet.engine.cpu_pools import max_pool
 from hcnet.factors import HUGE
 from hcnet.hierarchy.batches import explaining_memory, in_batches
-from hcnet.hierarchy.convolution import correlate
+from hcnet.hierarchy.convolution import correlate, elements
 from hcnet.hierarchy.matching_kernels import count_shifts, match_all
 from hcnet.hierarchy.network import Level, Network, Weights
 from hcnet.images import BoolArray, FloatArray, Images
@@ -141,7 +141,7 @@ class _Sight:
         features = (
             np.cumsum([0, *(len(W) for W in self.weights[:-1])]),
             np.concatenate([[0], np.cumsum(np.concatenate(counts))]),
-            np.concatenate([np.argwhere(W)[:, 1:] for W in self.weights]),
+            np.concatenate([elements(W)[1:] for W in self.weights], axis=1).T.copy(),
         )
         pools = (
             np.array([[*level.pool.window, *level.pool.offset] for level in levels]),

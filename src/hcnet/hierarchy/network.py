@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,11 @@ class Level:
     def log_prior(self) -> FloatArray:
         """Log-probabilities of the members of all pools, (height, width, members)."""
         return pool_log_prior(self.pool, self.window)
+
+    def __getstate__(self) -> dict[str, object]:
+        # Without `log_prior`: it can be larger than all the rest, and from a file that is mapped
+        # into memory it would come back read-only, for which all would be compiled once more.
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @property
     def weight_shape(self) -> tuple[int, int, int, int]:

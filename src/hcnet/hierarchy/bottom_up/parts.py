@@ -21,6 +21,7 @@ from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
 from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.bottom_up.kernels import explain_all, fit_all
+from hcnet.hierarchy.convolution import elements
 from hcnet.hierarchy.network import Level
 from hcnet.images import BoolArray, Images
 
@@ -186,7 +187,7 @@ def _pooled(level: Level, on: BoolArray) -> BoolArray:
 
 def _elements(W: BoolArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """The weights that are on as lists: pointers per part, channels, rows, columns."""
-    f, a, i, j = np.nonzero(W)
+    f, a, i, j = elements(W)
     return np.searchsorted(f, np.arange(len(W) + 1)), a, i, j
 
 
@@ -198,5 +199,5 @@ def _reach(
     wide = np.zeros((F, channels, h + window[0] - 1, w + window[1] - 1), bool)
     for i, j in np.ndindex(*window):
         wide[:, :, i : i + h, j : j + w] |= W
-    a, f, i, j = np.nonzero(wide.transpose(1, 0, 2, 3))
+    a, f, i, j = elements(wide.transpose(1, 0, 2, 3))
     return np.searchsorted(a, np.arange(channels + 1)), f, i, j, wide

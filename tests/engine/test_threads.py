@@ -61,6 +61,42 @@ def in_threads(n):
 """
 
 
+# What one process can show one after the other, since a new one has to import everything first.
+IN_TURN = """
+import joblib
+import multiprocessing
+
+
+def tell(about, *words):
+    print(about, *words, sep=",", flush=True)  # or a forked child would print it, too
+
+
+first = fit()
+tell("names", *(thread.name for thread in threading.enumerate()))
+tell("alone", first)
+tell("threads", *in_threads(4))
+jobs = (joblib.delayed(fit)() for _ in range(2))
+tell("joblib", *joblib.Parallel(n_jobs=2, backend="threading")(jobs))
+with multiprocessing.get_context("fork").Pool(2) as pool:  # threads are running now
+    tell("forked", *pool.map(fit, range(2)))
+busy = threading.Thread(target=fit)
+busy.start()
+child = os.fork()
+if child == 0:
+    os._exit(0 if fit() == first else 1)
+tell("forked meanwhile", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+busy.join()
+
+
+def late():
+    threading.main_thread().join()
+    tell("late", fit())
+
+
+threading.Thread(target=late).start()
+"""
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Runs a script with all that is above; workers can import it."""
@@ -73,9 +109,14 @@ def run(tmp_path_factory):
         environment = os.environ | {"PYTHONPATH": paths}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250)
         assert done.returncode == 0, done.stderr
-        return done.stdout.split()
+        return [line.split(",") for line in done.stdout.splitlines()]
 
     return run
+
+
+@pytest.fixture(scope="module")
+def shown(run):
+    return {about: words for about, *words in run(IN_TURN)}
 
 
 def test_every_index_is_visited_once():
@@ -206,70 +247,47 @@ def test_a_loop_of_a_forked_child_does_not_wait_for_the_parents_threads():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_fits_in_several_threads_at_once_are_the_fits_of_one(run):
-    alone, *others = run("print(fit(), *in_threads(4))")
-    assert set(others) == {alone}
-    assert len(others) == 4
+def test_fits_in_several_threads_at_once_are_the_fits_of_one(shown):
+    assert shown["threads"] == 4 * shown["alone"]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_fits_in_other_processes_are_those_of_the_parent(run, method):
-    script = f"""
-import multiprocessing
-first = fit()  # the parent's threads are running now
-with multiprocessing.get_context({method!r}).Pool(2) as pool:
-    print(first, *pool.map(fit, range(2)))
-"""
-    alone, *others = run(script)
-    assert others == [alone, alone]
+def test_fits_in_forked_processes_are_those_of_the_parent(shown):
+    assert shown["forked"] == 2 * shown["alone"]
 
 
-def test_a_child_that_is_forked_while_another_thread_fits_can_fit(run):
-    script = """
-busy = threading.Thread(target=fit)
-first = fit()
-busy.start()
-child = os.fork()
-if child == 0:
-    os._exit(0 if fit() == first else 1)
-code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-busy.join()
-print(code)
-"""
-    assert run(script) == ["0"]
+def test_a_child_that_is_forked_while_another_thread_fits_can_fit(shown):
+    assert shown["forked meanwhile"] == ["0"]
 
 
-@pytest.mark.parametrize("backend", [pytest.param("loky", marks=pytest.mark.long), "threading"])
-def test_fits_in_workers_of_joblib_are_those_of_the_parent(run, backend):
-    script = f"""
-import joblib
-first = fit()
-jobs = (joblib.delayed(fit)() for _ in range(2))
-print(first, *joblib.Parallel(n_jobs=2, backend={backend!r})(jobs))
-"""
-    alone, *others = run(script)
-    assert others == [alone, alone]
+def test_fits_in_threads_of_joblib_are_those_of_the_parent(shown):
+    assert shown["joblib"] == 2 * shown["alone"]
 
 
-def test_a_fit_goes_on_in_a_thread_when_the_main_thread_has_ended(run):
-    script = """
-def late():
-    threading.main_thread().join()
-    print(fit())
-
-print(fit())
-threading.Thread(target=late).start()
-"""
-    first, second = run(script)
-    assert first == second
+def test_a_fit_goes_on_in_a_thread_when_the_main_thread_has_ended(shown):
+    assert shown["late"] == shown["alone"]
 
 
-def test_only_threads_of_the_pool_stay_after_a_fit(run):
-    script = """
-fit()
-print(*(thread.name for thread in threading.enumerate()))
-"""
-    names = run(script)
+def test_only_threads_of_the_pool_stay_after_a_fit(shown):
+    names = shown["names"]
     assert names[0] == "MainThread"
     assert all(name.startswith("hcnet") for name in names[1:])
     assert len(names) <= int(os.environ["NUMBA_NUM_THREADS"])
+
+
+def test_fits_in_spawned_processes_are_those_of_the_parent(run, shown):
+    script = """
+import multiprocessing
+with multiprocessing.get_context("spawn").Pool(2) as pool:
+    print(*pool.map(fit, range(2)), sep=",")
+"""
+    assert run(script) == [2 * shown["alone"]]
+
+
+@pytest.mark.long
+def test_fits_in_processes_of_joblib_are_those_of_the_parent(run, shown):
+    script = """
+import joblib
+jobs = (joblib.delayed(fit)() for _ in range(2))
+print(*joblib.Parallel(n_jobs=2, backend="loky")(jobs), sep=",")
+"""
+    assert run(script) == [2 * shown["alone"]]

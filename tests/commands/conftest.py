@@ -5,9 +5,17 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
-from running import hcnet
+from running import Forked
 
 from hcnet.datasets import shapes, two_bars
+
+
+@pytest.fixture(scope="session")
+def hcnet(tmp_path_factory):
+    """Runs a command in a process of its own."""
+    forked = Forked(tmp_path_factory.mktemp("streams"))
+    yield forked
+    forked.close()
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +39,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def parts(folder):
+def parts(folder, hcnet):
     """A model of parts, and what learning it said."""
     path = folder / "bars.hcn"
     result = hcnet(
@@ -43,7 +51,7 @@ def parts(folder):
 
 
 @pytest.fixture(scope="session")
-def network(folder):
+def network(folder, hcnet):
     """A network, from a settings file."""
     path = folder / "shapes.hcn"
     (folder / "shapes.toml").write_text(

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import pty
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import termios
 import threading
 import warnings
+from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "hcnet"]
 
@@ -24,6 +26,52 @@ def hcnet(*arguments, cwd=None):
         cwd=cwd,
         stdin=subprocess.DEVNULL,
     )
+
+
+class Forked:
+    """Commands in processes that begin with all libraries but hcnet imported.
+
+    Each imports hcnet and loads what it needs by itself, as after a start from nothing, of which
+    other libraries take most of the time.
+    """
+
+    PARENT = """
+import json, os, runpy, sys
+import joblib, numba, PIL.Image, scipy.sparse, sklearn.base
+
+while line := sys.stdin.readline():
+    arguments, cwd, streams = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        for number, path in enumerate(streams):
+            os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), number)
+        os.chdir(cwd)
+        sys.argv = ["hcnet", *arguments]
+        runpy.run_module("hcnet", run_name="__main__", alter_sys=True)
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+    def __init__(self, folder):
+        self._folder = folder
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-c", self.PARENT]
+        self._parent = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+    def __call__(self, *arguments, cwd="."):
+        """As `hcnet`, with its output in files."""
+        words = [str(word) for word in arguments]
+        streams = [os.devnull, *(str(self._folder / name) for name in ("out", "err"))]
+        for path in streams[1:]:
+            Path(path).write_bytes(b"")
+        json.dump((words, str(Path(cwd).resolve()), streams), self._parent.stdin)
+        print(file=self._parent.stdin, flush=True)
+        code = int(self._parent.stdout.readline())
+        said = [Path(path).read_text(encoding="utf-8") for path in streams[1:]]
+        return subprocess.CompletedProcess(words, code, *said)
+
+    def close(self):
+        self._parent.communicate()
 
 
 def inside(*arguments):

@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 from PIL import Image
-from running import Terminal, hcnet, inside, one_sentence
+from running import Terminal, inside, one_sentence
 
 from hcnet import HCN, FeatureLearner, Layer
 from hcnet.image_files import read_images
@@ -260,7 +260,7 @@ def test_wrong_arguments_are_explained(words):
     assert "Traceback" not in result.stderr
 
 
-def test_show_draws_the_parts_with_characters_and_as_a_picture(parts, tmp_path):
+def test_show_draws_the_parts_with_characters_and_as_a_picture(parts, tmp_path, hcnet):
     result = hcnet("show", parts[0], "-o", tmp_path / "parts.png")
     assert result.returncode == 0, result.stderr
     assert "Parts    2 of at most 7×7 pixels" in result.stdout

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
-from running import hcnet, inside, one_sentence
+from running import inside, one_sentence
 
 from hcnet import HCN, FeatureLearner
 from hcnet.image_files import read_images
@@ -18,7 +18,9 @@ def rows(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_denoise_gives_what_the_library_gives_in_the_look_of_the_scan(parts, folder, tmp_path):
+def test_denoise_gives_what_the_library_gives_in_the_look_of_the_scan(
+    parts, folder, tmp_path, hcnet
+):
     scan = folder / "scans" / "page0.png"
     result = hcnet("denoise", parts[0], scan, "-o", tmp_path / "clean.png", "--json")
     assert result.returncode == 0, result.stderr
@@ -67,7 +69,7 @@ def test_images_of_other_sizes_come_back_in_their_own(parts, folder, tmp_path):
         assert picture.size == (20, 15)
 
 
-def test_inpaint_fills_in_under_the_mask_and_nowhere_else(parts, folder, tmp_path):
+def test_inpaint_fills_in_under_the_mask_and_nowhere_else(parts, folder, tmp_path, hcnet):
     scan, mask = folder / "scans" / "page0.png", np.zeros((24, 24), bool)
     mask[8:14, 8:14] = True
     result = hcnet(
@@ -90,7 +92,7 @@ def test_inpaint_fills_in_under_the_mask_and_nowhere_else(parts, folder, tmp_pat
     assert "holds 1 masks of 3×5 for 1 images of 24×24" in one_sentence(wrong)
 
 
-def test_encode_and_render_are_each_other_s_opposite(parts, folder, tmp_path):
+def test_encode_and_render_are_each_other_s_opposite(parts, folder, tmp_path, hcnet):
     scans = folder / "scans"
     result = hcnet("encode", parts[0], scans)
     assert result.returncode == 0, result.stderr
@@ -138,7 +140,9 @@ def test_codes_that_cannot_be_drawn_are_one_sentence(parts, tmp_path, name, text
     assert not (tmp_path / "d.png").exists()
 
 
-def test_classify_gives_classes_probabilities_and_how_many_are_right(network, folder, tmp_path):
+def test_classify_gives_classes_probabilities_and_how_many_are_right(
+    network, folder, tmp_path, hcnet
+):
     result = hcnet(
         "classify", network[0], folder / "shapes.npz", "--labels", folder / "shapes.npz",
         "--confusion", tmp_path / "confusion.png", "--json",
@@ -157,7 +161,7 @@ def test_classify_gives_classes_probabilities_and_how_many_are_right(network, fo
     assert "24 rows written to" in table.stderr
 
 
-def test_cluster_gives_templates(network, folder):
+def test_cluster_gives_templates(network, folder, hcnet):
     result = hcnet("cluster", network[0], folder / "shapes.npz")
     assert result.returncode == 0, result.stderr
     with np.load(folder / "shapes.npz") as data:
@@ -195,7 +199,7 @@ def test_encode_draws_what_explains_the_images_of_a_network(network, folder, tmp
     assert grey.any()
 
 
-def test_sample_draws_images_of_a_class(network, tmp_path):
+def test_sample_draws_images_of_a_class(network, tmp_path, hcnet):
     words = ["sample", network[0], "-n", 5, "--label", 1, "--random-state", 3, "--json"]
     result = hcnet(*words, "-o", tmp_path / "s.tif")
     assert result.returncode == 0, result.stderr
@@ -227,7 +231,7 @@ def test_images_that_do_not_fit_the_network_are_one_sentence(network, folder, tm
     assert "but the network has 1 of 25×25" in one_sentence(result)
 
 
-def test_report_is_one_file_about_the_model_and_the_images(parts, folder, tmp_path):
+def test_report_is_one_file_about_the_model_and_the_images(parts, folder, tmp_path, hcnet):
     result = hcnet("report", parts[0], folder / "scans", "-o", tmp_path / "r.html", "--json")
     assert result.returncode == 0, result.stderr
     text = (tmp_path / "r.html").read_text(encoding="utf-8")

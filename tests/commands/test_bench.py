@@ -51,8 +51,11 @@ def test_it_names_the_machine(quick):
     assert quick["environment"]["processor"]
 
 
-def test_people_get_a_table_of_what_they_ask_for():
-    result = hcnet("bench", "speed", "--quick")
+def test_people_get_a_table_of_what_they_ask_for(quick, monkeypatch):
+    monkeypatch.setattr(
+        measuring, "measure_all", lambda kinds, *how: {kind: quick[kind] for kind in kinds}
+    )
+    result = inside("bench", "speed", "--quick")
     assert result.returncode == 0, result.stderr
     about, _, title, header, row = result.stdout.splitlines()
     assert about.startswith(f"hcnet {__version__} on ")

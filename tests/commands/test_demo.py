@@ -18,7 +18,7 @@ def demo(tmp_path_factory):
     folder.mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")
     (folder / "image.png").write_text("left over from before")
-    refused = hcnet("demo", "--output", folder)
+    refused = inside("demo", "--output", folder)
     assert (folder / "image.png").read_text() == "left over from before"
     return hcnet("demo", "--output", folder, "--force"), folder, refused
 

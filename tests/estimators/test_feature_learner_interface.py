@@ -28,10 +28,12 @@ from hcnet.memory import NotEnoughMemoryError
 
 def test_the_time_limit_is_kept():
     data = letters(size=(90, 90), n_placements=36, random_state=0)
+    found = FeatureLearner(feature_size=14, n_init=1, random_state=0)
+    found.fit(data.images)  # compiled, so that the limit leaves time to learn
+    found.set_params(n_init=1000, max_seconds=2.0)
     began = time.perf_counter()
-    found = FeatureLearner(feature_size=14, n_init=1000, max_seconds=6.0, random_state=0)
     found.fit(data.images)
-    assert 6 <= time.perf_counter() - began < 30  # one step more, on a busy machine
+    assert 2 <= time.perf_counter() - began < 30  # one step more, on a busy machine
     assert found.status_ == Status.TIME_LIMIT.value
     assert found.compression_ratio_ < 1
 

@@ -83,12 +83,17 @@ def test_what_is_loaded_can_learn_again(supervised, tmp_path):
     assert loaded.weights_[0].shape == (4, 1, 7, 7)
 
 
-@pytest.mark.parametrize("inference", [None, "match", "explain"])
-def test_a_network_learned_bottom_up_answers_the_same(inference, tmp_path):
+@pytest.fixture(scope="module")
+def bottom_up():
     data = shapes(feature_size=7, jitter=1, n_images=12, random_state=0)
-    layers = [Layer(4, size=3), Layer()]
-    model = HCN(layers, algorithm="bottom-up", inference=inference, random_state=0)
-    model.fit(data.images, data.labels)
+    model = HCN([Layer(4, size=3), Layer()], algorithm="bottom-up", random_state=0)
+    return model.fit(data.images, data.labels), data
+
+
+@pytest.mark.parametrize("inference", [None, "match", "explain"])
+def test_a_network_learned_bottom_up_answers_the_same(inference, bottom_up, tmp_path):
+    model, data = bottom_up
+    model.set_params(inference=inference)
     loaded = HCN.load(model.save(tmp_path / "digits.hcn"))
     assert loaded.get_params() == model.get_params()
     for ours, theirs in zip(model._model.network.levels, loaded._model.network.levels, strict=True):

@@ -26,6 +26,8 @@ for _pattern in COMPILED:
         _digest.update(_path.read_bytes())
 # Also on one core: results must not depend on the number of threads anywhere.
 os.environ["NUMBA_NUM_THREADS"] = str(max(2, os.cpu_count() or 1))
+# The networks of the baseline learn the same, and compiling them takes half of the time.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".numba_cache" / _digest.hexdigest()[:16])
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import lru_cache
 
 import numba as nb
 import numpy as np
@@ -16,17 +17,20 @@ STRICT = compile_factors(nb.njit, np.float64, minus_infinity=-INF)
 ENGINES = pytest.mark.parametrize("f", [factors, STRICT], ids=["python", "compiled"])
 
 
+@lru_cache(maxsize=8)
+def possible(factor, n):
+    """States of n variables that a factor allows, with their weights."""
+    states = ((state, factor(state)) for state in itertools.product((0, 1), repeat=n))
+    return [(state, round(weight / UNIT)) for state, weight in states if weight > -INF]
+
+
 def max_marginal_difference(factor, incoming, target):
     """out(target) = max over states with target on minus max with target off, target's own
     incoming message left out.  Exact: weights are whole multiples of UNIT, so that huge
     messages do not round small ones away, and infinities are counted, not added: a state is
     ranked by (number of violated certainties, finite log-weight)."""
     best = {0: (-INF, -INF), 1: (-INF, -INF)}
-    for state in itertools.product((0, 1), repeat=len(incoming)):
-        weight = factor(state)
-        if weight == -INF:
-            continue
-        weight = round(weight / UNIT)
+    for state, weight in possible(factor, len(incoming)):
         certain = 0
         for k, (bit, message) in enumerate(zip(state, incoming, strict=True)):
             if k == target:
@@ -60,9 +64,8 @@ def tree_factor(state):
 def contradictory(factor, incoming):
     """True if no state has all certainties satisfied: there the limit is not defined."""
     return not any(
-        factor(state) > -INF
-        and all(not math.isinf(m) or bit == (m > 0) for bit, m in zip(state, incoming, strict=True))
-        for state in itertools.product((0, 1), repeat=len(incoming))
+        all(not math.isinf(m) or bit == (m > 0) for bit, m in zip(state, incoming, strict=True))
+        for state, _ in possible(factor, len(incoming))
     )
 
 

@@ -1,5 +1,7 @@
 """Matching both ways, against its definition in plain loops."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from definition import layer, network, random_images, random_weights
@@ -54,14 +56,17 @@ def members(level, r, c):
 def expected(net, weights, pixels, observed, lacking):
     """What a feature at a place lacks, and all that it could lack; by recursion."""
 
+    @cache
     def placement(k, f, r, c):
         return sum(element(k, a, r + i, c + j) for a, i, j in np.argwhere(weights[k][f]).tolist())
 
+    @cache
     def everything(k, f):
         if k < 0:
             return -lacking[f]
         return sum(everything(k - 1, a) for a, _, _ in np.argwhere(weights[k][f]).tolist())
 
+    @cache
     def element(k, a, r, c):
         options = []
         for _, y, x, prior in members(net.levels[k], r, c):

@@ -19,20 +19,16 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from hcnet import HCN, FeatureLearner, Layer
-from hcnet.datasets import letters
 from hcnet.engine.driver import Status
 from hcnet.memory import NotEnoughMemoryError
 
 # --- limits ---------------------------------------------------------------------------------
 
 
-def test_the_time_limit_is_kept():
-    data = letters(size=(90, 90), n_placements=36, random_state=0)
-    found = FeatureLearner(feature_size=14, n_init=1, random_state=0)
-    found.fit(data.images)  # compiled, so that the limit leaves time to learn
-    found.set_params(n_init=1000, max_seconds=2.0)
+def test_the_time_limit_is_kept(fitted):
+    _, images = fitted  # so that nothing is left to compile
     began = time.perf_counter()
-    found.fit(data.images)
+    found = learner(n_init=10**5, max_seconds=2.0).fit(images)
     assert 2 <= time.perf_counter() - began < 30  # one step more, on a busy machine
     assert found.status_ == Status.TIME_LIMIT.value
     assert found.compression_ratio_ < 1

@@ -86,7 +86,7 @@ def test_a_killed_fit_comes_to_the_same_end(tmp_path):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_that_is_killed_many_times_comes_to_the_same_end(name, tmp_path):
-    assert kill_again_and_again(name, tmp_path, 6, seed=1) >= 1  # ten fits: 60 kills
+    assert kill_again_and_again(name, tmp_path, 6, seed=1) >= 1  # twelve fits: 72 kills
 
 
 def test_a_full_disk_is_said_and_does_not_stop_the_fit(tmp_path):

@@ -35,15 +35,17 @@ class Learned:
     ratio: float
 
 
-def learn(name, seed):
+def learn(name, seed, algorithm="refined"):
     """One of the benchmarks' fits, as `benchmarks/table1.py` and `benchmarks/deconvolution.py`."""
     if name == "deconvolution":
         data, size, n = deconvolution(random_state=seed), (6, 6), 5
     else:
         image = PAPER_IMAGES[name]
         data, n = image.make(random_state=seed), None
+        if algorithm == "mpmp":
+            n = image.n_features
         size = image.feature_size(data)
-    model = FeatureLearner(n, size, random_state=seed).fit(data.images)
+    model = FeatureLearner(n, size, algorithm=algorithm, random_state=seed).fit(data.images)
     clean = model.inverse_transform(model.transform(data.images))
     return Learned(model.features_, clean, model.compression_ratio_)
 

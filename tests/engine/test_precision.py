@@ -42,11 +42,26 @@ def same(one, other):
 
 
 @pytest.mark.parametrize(
-    ("data", "seed"),
-    [("two bars", 0), ("two bars", 1), ("symbols", 0), ("clean letters", 0), ("deconvolution", 0)],
+    ("data", "seed", "algorithm"),
+    [
+        ("two bars", 0, "refined"),
+        ("symbols", 0, "refined"),
+        ("clean letters", 0, "refined"),
+        ("deconvolution", 0, "refined"),
+        *(("two bars", seed, "mpmp") for seed in range(3)),
+        ("deconvolution", 0, "mpmp"),
+        ("clean letters", 0, "mpmp"),  # keeps an active set, which an exploration leads
+        *(pytest.param("two bars", seed, "mpmp", marks=LONG) for seed in range(3, 12)),
+        *(pytest.param("deconvolution", seed, "mpmp", marks=LONG) for seed in range(1, 8)),
+        *(
+            pytest.param(data, seed, "mpmp", marks=LONG)
+            for data in ("symbols", "clean letters", "noisy letters", "text")
+            for seed in range(1, 3)
+        ),
+    ],
 )
-def test_parts_learned_in_float64_are_the_same(precisions, data, seed):
-    small, large = precisions.both(learn, data, seed)
+def test_parts_learned_in_float64_are_the_same(precisions, data, seed, algorithm):
+    small, large = precisions.both(learn, data, seed, algorithm)
     assert len(small.features) > 1
     assert same(small, large)
 

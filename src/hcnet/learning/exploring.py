@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import logit
 
 from hcnet.engine.sparse.passing import Room, SparsePassing, sparse_memory
+from hcnet.grid import on_grid
 from hcnet.images import FloatArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.messages import trees_of
@@ -39,7 +40,7 @@ def explore(
 ) -> FloatArray:
     """What the beliefs of W become, less their priors, region after region."""
     assert priors.p_S is not None
-    placement_prior = float(logit(priors.p_S))
+    placement_prior = float(on_grid(logit(priors.p_S)))
     beliefs = weight_prior
     found = regions(layer, images, rng)
     if not found:
@@ -51,9 +52,9 @@ def explore(
         passing = SparsePassing(
             of_region,
             trees_of(region.observed, rng),
-            region.evidence(priors.noise),
+            region.evidence_on_grid(priors.noise),
             placement_prior,
-            np.float32(FORGETTING) * (beliefs - weight_prior) + weight_prior,
+            on_grid(FORGETTING * (beliefs - weight_prior).astype(np.double) + weight_prior),
             room,
         )
         for _ in range(SWEEPS):

@@ -23,6 +23,7 @@ from hcnet.engine.choice import (
 )
 from hcnet.engine.driver import Measurement
 from hcnet.engine.schedules import Schedule
+from hcnet.grid import on_grid
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.exploring import exploration_memory, explore
@@ -66,8 +67,8 @@ class MessagePassing:
         self._rng = rng
         shape = (layer.n_channels, layer.n_features, *layer.feature_size)
         prior = weight_prior(priors.p_W, shape, rng)
-        evidence = images.evidence(priors.noise)
-        start = (layer, images.observed, evidence, float(logit(priors.p_S)), prior)
+        evidence = images.evidence_on_grid(priors.noise)
+        start = (layer, images.observed, evidence, placement_prior(priors.p_S), prior)
         self._passing = start_passing(options.engine, *start, rng, ink=evidence > 0)
         self._layer, self._images, self._weight_prior = layer, images, prior
         self._learned: FloatArray | None = None  # by exploring
@@ -145,8 +146,8 @@ class MessagePassing:
         if self._learned is None:
             start = self._layer, self._images, self._priors, self._weight_prior
             self._learned = explore(*start, self._rng)
-        share = np.float32(FADE**self._sweeps if self._sweeps < FADED else 0)
-        passing.carry(share * self._learned)
+        share = FADE**self._sweeps if self._sweeps < FADED else 0.0
+        passing.carry(on_grid(share * self._learned.astype(np.double)))
 
     def _weights(self) -> BoolArray:
         return np.ascontiguousarray(np.swapaxes(self._passing.weight_beliefs(), 0, 1) > 0)
@@ -170,5 +171,9 @@ def memory_needed(layer: FeatureLayer, images: Images, options: PassingOptions) 
 
 def weight_prior(p_W: float, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
     """Log-odds of W, each from a probability drawn from (0.9 p_W, p_W)."""
-    p = rng.uniform(SYMMETRY * p_W, p_W, shape)
-    return np.asarray(logit(p), dtype=np.float32)
+    return on_grid(logit(rng.uniform(SYMMETRY * p_W, p_W, shape)))
+
+
+def placement_prior(p_S: float) -> float:
+    """Log-odds of S."""
+    return float(on_grid(logit(p_S)))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import logit
 
 from hcnet.archive.contents import Contents
 from hcnet.archive.fields import number, whole
@@ -18,7 +17,7 @@ from hcnet.engine.devices import is_deterministic
 from hcnet.engine.driver import Measurement
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
-from hcnet.learning.passing import PassingOptions, weight_prior
+from hcnet.learning.passing import PassingOptions, placement_prior, weight_prior
 from hcnet.objective import Priors, code_length
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
@@ -52,8 +51,8 @@ class ManyStarts:
             engine,
             layer,
             images.observed,
-            images.evidence(priors[0].noise),
-            np.array([logit(start.p_S) for start in priors]),
+            images.evidence_on_grid(priors[0].noise),
+            np.array([placement_prior(float(start.p_S or 0)) for start in priors]),
             np.stack([weight_prior(float(start.p_W or 0), shape, rng) for start in priors]),
             rng,
         )

@@ -10,6 +10,7 @@ import numpy as np
 from hcnet.archive.contents import Contents
 from hcnet.archive.fields import flag, share
 from hcnet.archive.reading import Section
+from hcnet.grid import on_grid
 from hcnet.images import FloatArray
 
 
@@ -44,9 +45,9 @@ class Beliefs:
         """What the next minibatch starts from."""
         if self.now is None:
             return self.initial
-        keep = np.float32(self.forgetting)
+        keep = self.forgetting
         return [
-            keep * now + (1 - keep) * initial
+            on_grid(keep * now.astype(np.double) + (1 - keep) * initial.astype(np.double))
             for now, initial in zip(self.now, self.initial, strict=True)
         ]
 

@@ -12,7 +12,6 @@ from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from hcnet.archive.contents import Contents
 from hcnet.archive.fields import (
@@ -33,7 +32,7 @@ from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.options import AUTO_FEATURES, dead_start, starting_priors
-from hcnet.learning.passing import PassingOptions, weight_prior
+from hcnet.learning.passing import PassingOptions, placement_prior, weight_prior
 from hcnet.messages import trees_of
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
@@ -149,8 +148,8 @@ class PartsStream:
             updates_by(self.options.engine),
             layer,
             trees_of(images.observed, self.rng),
-            images.evidence(self._priors.noise),
-            float(logit(self._priors.p_S)),
+            images.evidence_on_grid(self._priors.noise),
+            placement_prior(self._priors.p_S),
             self.beliefs.prior()[0],
             keep=False,
         )

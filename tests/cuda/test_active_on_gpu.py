@@ -160,6 +160,20 @@ def test_the_same_seed_gives_the_same_bits_from_a_file_too(name, tmp_path):
         np.testing.assert_array_equal(getattr(again, what)(), getattr(gpu, what)())
 
 
+@pytest.mark.parametrize("fainter", [0.0, 1e-12])
+def test_blocks_bear_messages_that_are_larger_than_the_evidence_has_become(fainter):
+    """A layer of a network may hear less and less; its messages are from when it heard more."""
+    start = problem(*LAYERS["small images"], 4, 2.0)
+    gpu, _ = both(start)
+    rng, order = np.random.default_rng(0), Schedule("blocks")
+    for _ in range(3):
+        gpu.sweep(order, rng)
+    assert gpu.n_active > 0
+    gpu.hear(hold(np.float32(fainter) * start[2]))
+    gpu.sweep(order, rng)
+    assert np.abs(gpu.weight_beliefs() - start[-1]).max() < 1e-4
+
+
 @pytest.mark.parametrize("wrong", [0, 10**6])
 def test_a_file_with_placements_that_are_none_is_refused(wrong, tmp_path):
     gpu, _ = both(problem(*LAYERS["small images"], 4, 2.0))

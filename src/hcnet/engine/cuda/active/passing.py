@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hcnet.archive.contents import Contents
+from hcnet.archive.fields import number
 from hcnet.archive.reading import Section
 from hcnet.engine.active.admission import AT_ONCE, admitted, per_tile, tiles_of, tiling
 from hcnet.engine.active.geometry import (
@@ -44,8 +45,8 @@ from hcnet.layers import FeatureLayer
 # A tree alone takes 2 µs, a block of trees at once 15: images of more windows than this are worked
 # on in blocks, unless another schedule was asked for.
 WINDOWS = 8
-# Changes of W that are put down as whole numbers are so many times the largest evidence: more
-# than a float can tell apart, and few enough that no sum of them overflows.
+# Changes of W are put down as whole numbers, of which the largest evidence ever heard is so many:
+# more than a float can tell apart, and few enough that no sum of them overflows.
 UNITS = 2.0**32
 
 
@@ -76,6 +77,7 @@ class ActiveCUDAPassing:
         self._S, self._sums = arrays.zeros((slots,)), arrays.zeros((slots,))
         board = self._observed.shape
         self._E, self._U = arrays.zeros(board), arrays.zeros(board)
+        self._loudest = 0.0  # evidence ever heard: no message is larger
         self._orders: dict[Schedule, Order] = {}
         self._blocks: dict[Schedule, tuple[Colours, IntArray]] = {}
         self._seat(np.full(slots, -1))
@@ -93,7 +95,8 @@ class ActiveCUDAPassing:
     def contents(self) -> Contents:
         """What is active, all messages and beliefs; where trees lie follows from that."""
         state = {name: fetch(array) for name, array in self._state().items()}
-        return Contents({}, {"where": self._where, "prior": fetch(self._prior)} | state)
+        state |= {"where": self._where, "prior": fetch(self._prior)}
+        return Contents({"loudest": self._loudest}, state)
 
     def restore(self, file: Section) -> None:
         """Become what `contents` were of."""
@@ -114,7 +117,7 @@ class ActiveCUDAPassing:
         prior = file.array("prior", np.float32, (None,), finite=False)
         if len(prior) not in (1, positions):
             raise ValueError("its prior is incomplete")
-        self._prior = hold(prior)
+        self._prior, self._loudest = hold(prior), number("loudest", file.header["loudest"])
         self._seat(where)
 
     def _state(self) -> dict[str, DeviceArray]:
@@ -249,7 +252,7 @@ class ActiveCUDAPassing:
         """Let undecided placements in, and decided ones go."""
         g, S = self._g, fetch(self._S)
         peaks = strongest(self._E, self._n_images)
-        self._strongest = peaks.max(initial=0.0)
+        self._loudest = max(self._loudest, float(peaks.max(initial=0.0)))
         taken = self._where >= 0
         active = self._where[taken], S[taken]
         now = admitted(g, self._tiles, peaks, active, self._candidates(-peaks))
@@ -394,7 +397,7 @@ class ActiveCUDAPassing:
             self._blocks[schedule] = colours, blocks_with_trees(colours, self._g, self._covered)
         colours, blocks = self._blocks[schedule]
         sequence = blocks if rng is None else rng.permutation(blocks)
-        scale = UNITS / max(float(self._strongest), 1e-30)
+        scale = UNITS / max(self._loudest, 1e-30)
         at_once = min(colours.most, updates.TREES_AT_ONCE * resident_blocks())
         updates.blocks_kernel()[at_once, updates.TREE_THREADS](
             hold(sequence),

@@ -82,19 +82,19 @@ class Order:
     def _fill(self, step: int, ahead: int) -> None:
         lanes = len(self.first) - 1
         most = int(np.diff(self.first).max(initial=1))
-        across = blocks_for(most)
-        _fill_order[(across, lanes), THREADS](
+        _fill_order[(blocks_for(most), blocks_for(lanes, 1)), THREADS](
             self._begin[0], self._begin[-1], np.int64(step), np.int64(ahead), self._order
         )
 
 
 @kernel
 def _fill_order(begin: Any, end: Any, step: Any, ahead: Any, order: Any) -> None:
-    lane = cuda.blockIdx.y
-    first, n = begin[lane], end[lane] - begin[lane]
-    for i in range(cuda.grid(1), n, cuda.gridDim.x * cuda.blockDim.x):
-        # Lanes of the same length begin at different places.
-        order[first + i] = first + (step * i + ahead * (lane + 1)) % n
+    # There may be more lanes than a grid can be high.
+    for lane in range(cuda.blockIdx.y, begin.size, cuda.gridDim.y):
+        first, n = begin[lane], end[lane] - begin[lane]
+        for i in range(cuda.grid(1), n, cuda.gridDim.x * cuda.blockDim.x):
+            # Lanes of the same length begin at different places.
+            order[first + i] = first + (step * i + ahead * (lane + 1)) % n
 
 
 def order_of(

@@ -72,7 +72,7 @@ def strongest(E: DeviceArray, n_images: int) -> NDArray[np.float32]:
     """The largest evidence of every image, without its sign."""
     found = hold(np.zeros(n_images, np.float32))
     size = E.size // n_images
-    _strongest[(blocks_for(size), n_images), THREADS](E, size, found)
+    _strongest[(blocks_for(size), blocks_for(n_images, 1)), THREADS](E, size, found)
     return arrays.fetch(found)
 
 
@@ -133,7 +133,8 @@ def _fall_silent(covered: Any, E: Any, U: Any) -> None:
 
 @kernel
 def _strongest(E: Any, size: Any, found: Any) -> None:
-    own, n = np.float32(0), cuda.blockIdx.y
-    for z in range(cuda.grid(1), size, cuda.gridDim.x * cuda.blockDim.x):
-        own = _larger(own, abs(E[n * size + z]))
-    cuda.atomic.max(found, n, own)
+    for n in range(cuda.blockIdx.y, found.size, cuda.gridDim.y):
+        own = np.float32(0)
+        for z in range(cuda.grid(1), size, cuda.gridDim.x * cuda.blockDim.x):
+            own = _larger(own, abs(E[n * size + z]))
+        cuda.atomic.max(found, n, own)

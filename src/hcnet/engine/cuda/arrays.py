@@ -67,12 +67,7 @@ def flat(array: DeviceArray) -> DeviceArray:
 
 def clear(array: DeviceArray) -> None:
     """Put 0 everywhere."""
-    fill(array, 0)
-
-
-def fill(array: DeviceArray, value: int) -> None:
-    """Put the same number everywhere."""
-    _launch(_fill, array.size, flat(array), value)
+    _launch(_clear, array.size, flat(array))
 
 
 def copy(source: DeviceArray, out: DeviceArray) -> None:
@@ -120,9 +115,9 @@ def _launch(work: Any, n: int, *arguments: Any) -> None:
 
 
 @kernel
-def _fill(array: Any, value: Any) -> None:
+def _clear(array: Any) -> None:
     for i in range(cuda.grid(1), array.size, cuda.gridsize(1)):
-        array[i] = value
+        array[i] = 0
 
 
 @kernel

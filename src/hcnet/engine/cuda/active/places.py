@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from hcnet.engine.active import geometry
 from hcnet.engine.active.admission import Tiling, per_tile, tiles_of
 from hcnet.engine.active.geometry import Geometry, IntArray, coordinates
-from hcnet.engine.cuda.compilation import compiled, inlined
+from hcnet.engine.cuda.compilation import inlined
 
-_larger = compiled.larger
 locate = inlined(geometry.locate.py_func)
 first_element = inlined(geometry.first_element.py_func)
 

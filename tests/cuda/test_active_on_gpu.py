@@ -227,6 +227,28 @@ def test_blocks_hold_every_tree_once_and_no_two_that_share_a_placement(name, blo
     assert len(set(seen)) == len(seen) == covered.sum() == gpu._trees.n
 
 
+@pytest.mark.parametrize(
+    ("size", "preset", "wanted"), [(12, True, 1), (12, False, 0), (8, True, 0)]
+)
+def test_large_images_are_worked_on_in_blocks_unless_it_was_said_how(
+    size, preset, wanted, monkeypatch
+):
+    taken = []
+    monkeypatch.setattr(ActiveCUDAPassing, "_update_blocks", lambda *_: taken.append(1))
+    gpu, _ = both(problem(FeatureLayer(1, 1, (3, 3), (size, size), "valid"), 1, 0, 2.0))
+    gpu.sweep(Schedule("per-image", preset=preset), np.random.default_rng(0))
+    assert gpu.n_active > 0
+    assert len(taken) == wanted
+
+
+def test_no_tile_has_room_for_more_placements_than_there_are():
+    """Templates are as large as their images: each image has one position."""
+    layer, n = FeatureLayer(2, 1, (20, 20), (20, 20), "valid"), 1000
+    assert per_tile(geometry(layer)) == 2
+    dense = choice.passing_memory("cuda-dense", layer, n, n * 400)
+    assert active_device_memory(layer, n) < 2 * dense
+
+
 def _tree(block, t, colours, g):
     """What `tree_of` says, on the processor."""
     colour, number = block // colours.chunks, block % colours.chunks * colours.most + t

@@ -44,8 +44,8 @@ def tiling(g: Geometry, n_images: int) -> Tiling:
 def per_tile(g: Geometry) -> int:
     """Placements that may be active in a tile."""
     tile = tiling(g, 1)
-    share = tile.height * tile.width * g.features // SHARE
-    return int(np.clip(share, LEAST_PER_TILE, PER_TILE))
+    everything = tile.height * tile.width * g.features
+    return min(int(np.clip(everything // SHARE, LEAST_PER_TILE, PER_TILE)), everything)
 
 
 def tiles_of(g: Geometry, tiles: Tiling, where: IntArray) -> IntArray:

@@ -34,6 +34,9 @@ class Trees:
         return int(self.firsts[-1])
 
 
+NO_TREES = Trees(None, np.zeros(1, np.int64))
+
+
 def find_trees(
     g: Geometry, seats: Seats, n_images: int, at: DeviceArray, observed: DeviceArray
 ) -> tuple[DeviceArray, Trees]:

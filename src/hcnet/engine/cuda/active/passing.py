@@ -25,6 +25,7 @@ from hcnet.engine.active.geometry import (
 from hcnet.engine.cuda import arrays
 from hcnet.engine.cuda.active import closed_form, sums, updates
 from hcnet.engine.cuda.active.boards import (
+    NO_TREES,
     TREE_NUMBERS,
     fall_silent,
     fill_board,
@@ -298,6 +299,11 @@ class ActiveCUDAPassing:
     def _seat(self, where: IntArray) -> None:
         """Who is in which slot, and what follows from it."""
         g = self._g
+        # Two lists of trees at a time would be more memory than was said.
+        self._orders.clear()
+        self._blocks.clear()
+        self._at = self._covered = None
+        self._trees = NO_TREES
         self._where, self._at_slot = where, hold(where)
         self._at = hold(places(g, where))
         what = self._seats, self._n_images, self._at, self._observed
@@ -308,8 +314,6 @@ class ActiveCUDAPassing:
         order = np.argsort(feature, kind="stable")
         self._by_feature = hold(taken[order])
         self._feature_begin = hold(np.searchsorted(feature[order], np.arange(g.features + 1)))
-        self._orders.clear()
-        self._blocks.clear()
 
     def _refresh(self) -> None:
         """Beliefs from the messages, added up anew."""

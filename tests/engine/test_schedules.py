@@ -74,3 +74,7 @@ def test_every_sweep_has_a_new_order():
     owners = OWNERS["many"].astype(np.int32)
     first, second = (next(Schedule().batches(owners, rng)).order for _ in range(2))
     assert (first != second).any()
+
+
+def test_what_is_kept_for_a_schedule_is_kept_once_whoever_has_chosen_it():
+    assert {Schedule("per-image"): 1}[Schedule("per-image", preset=True)]

@@ -9,7 +9,7 @@ depends on its lanes and not on how many threads work on them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
@@ -52,7 +52,9 @@ class Schedule:
     rounds: int = ROUNDS
     block_size: int = BLOCK_SIZE
     shuffle: bool = True  # otherwise trees come in the order in which they are stored
-    preset: bool = False  # nobody asked for it: an engine may take one that suits it better
+    # Nobody asked for it: an engine may take one that suits it better.  What is kept for a schedule
+    # is the same, whoever has chosen it.
+    preset: bool = field(default=False, compare=False)
 
     def lanes(self, n_images: int) -> int:
         """Most lanes of a batch that have beliefs of W of their own."""

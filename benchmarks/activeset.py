@@ -19,10 +19,10 @@ from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from hcnet.datasets import deconvolution, letters, text
 from hcnet.engine import choice
 from hcnet.engine.base import ActiveSet
-from hcnet.engine.choice import DEFAULT_ENGINE
+from hcnet.engine.choice import DEFAULT_ENGINE, preset_schedule
 from hcnet.engine.devices import on_gpu, room_for
 from hcnet.engine.driver import Limits, Measurement, run
-from hcnet.engine.schedules import GPU_SCHEDULE, Schedule
+from hcnet.engine.schedules import Schedule
 from hcnet.hierarchy.joint import start_joint
 from hcnet.hierarchy.learn import on_weights
 from hcnet.hierarchy.passing import NetworkPassing
@@ -90,11 +90,6 @@ class Watched:
         return self.inner.state()
 
 
-def schedule_of(engine: str) -> Schedule:
-    """The one that an engine has unless another is asked for."""
-    return Schedule(GPU_SCHEDULE, preset=True) if on_gpu(engine) else Schedule()
-
-
 def measured(engine: str, fit: Callable[[], Any]) -> tuple[Any, float, float | None]:
     """As `measure`, with the megabytes of a GPU that are still in use at the end."""
     if not on_gpu(engine):
@@ -135,7 +130,7 @@ def one_page(
 
         def fit(engine: str = engine) -> tuple[Any, Watched]:
             rng = np.random.default_rng(seed)
-            passing = PassingOptions(engine, schedule_of(engine))
+            passing = PassingOptions(engine, preset_schedule(engine))
             # Also where all messages would fit.
             with mock.patch.multiple(choice, SMALL=0, SMALL_ON_GPU=0):
                 inner = MessagePassing(layer, images, improver, priors, passing, rng)
@@ -179,7 +174,7 @@ def scan(
 
     def fit() -> tuple[Any, Watched]:
         rng = np.random.default_rng(0)
-        passing = PassingOptions(engine, schedule_of(engine))
+        passing = PassingOptions(engine, preset_schedule(engine))
         watched = Watched(MessagePassing(layer, images, improver, priors, passing, rng))
         return run(watched, Limits(max_iter=steps)), watched
 

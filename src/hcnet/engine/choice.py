@@ -14,6 +14,7 @@ from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.devices import is_dense, is_deterministic, on_gpu
 from hcnet.engine.reference import ReferenceEngine
+from hcnet.engine.schedules import GPU_SCHEDULE, Schedule
 from hcnet.engine.threads import n_threads
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
@@ -36,6 +37,11 @@ def updates_by(name: str) -> Engine:
 
         return CUDAEngine(is_deterministic(name))
     return ReferenceEngine() if name == "reference" else CPUEngine()
+
+
+def preset_schedule(name: str) -> Schedule:
+    """The schedule of an engine, unless another is asked for."""
+    return Schedule(GPU_SCHEDULE if on_gpu(name) else Schedule().name, preset=True)
 
 
 def start_passing(

@@ -8,8 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.devices import on_gpu
-from hcnet.engine.schedules import GPU_SCHEDULE, Schedule
+from hcnet.engine.choice import preset_schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy import matching
 from hcnet.hierarchy.batches import explaining_memory, in_batches
@@ -125,9 +124,9 @@ def pass_messages(
     evidence = images.evidence(network.noise)
     passing = NetworkPassing(network, evidence, clamped, allowed, how.engine, rng, True)
     # Clamped weights hear nothing, so that images beside each other do not see each other.
-    name = GPU_SCHEDULE if on_gpu(how.engine) else Schedule().name
+    schedule = replace(preset_schedule(how.engine), shuffle=False)
     for _ in range(how.n_passes):
-        passing.forward(Schedule(name, shuffle=False), [1.0] * len(network.levels))
+        passing.forward(schedule, [1.0] * len(network.levels))
         passing.backward(EXPLAIN_AWAY)
     return passing
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.choice import BELIEFS, DEFAULT_ENGINE, ENGINE_NAMES
-from hcnet.engine.devices import DEVICE_NAMES, engine_on, on_gpu
-from hcnet.engine.schedules import GPU_SCHEDULE, SCHEDULE_NAMES, Schedule
+from hcnet.engine.choice import BELIEFS, DEFAULT_ENGINE, ENGINE_NAMES, preset_schedule
+from hcnet.engine.devices import DEVICE_NAMES, engine_on
+from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.learning.options import ALGORITHMS
 from hcnet.objective import Priors
 from hcnet.whole_files import file_path
@@ -214,6 +214,4 @@ def check_engine(estimator: Any, ready: bool, engine: str = DEFAULT_ENGINE) -> t
         check_choice("schedule", schedule, SCHEDULE_NAMES)
     if ready:
         engine = engine_on(device, engine, deterministic)
-    if schedule is not None:
-        return engine, Schedule(schedule)
-    return engine, Schedule(GPU_SCHEDULE if on_gpu(engine) else Schedule().name, preset=True)
+    return engine, preset_schedule(engine) if schedule is None else Schedule(schedule)

@@ -10,7 +10,7 @@ from hcnet.engine import choice
 from hcnet.engine.active import admission
 from hcnet.engine.active.admission import per_tile, tiles_of, tiling
 from hcnet.engine.active.edges import no_edges, rebuilt
-from hcnet.engine.active.geometry import coordinates, geometry
+from hcnet.engine.active.geometry import coordinates, geometry, to_placements
 from hcnet.engine.active.passing import ActivePassing
 from hcnet.engine.cuda.active.colours import Colours, blocks_with_trees
 from hcnet.engine.cuda.active.passing import ActiveCUDAPassing, active_device_memory
@@ -186,6 +186,26 @@ def test_a_file_with_placements_that_are_none_is_refused(wrong, tmp_path):
         Reader(tmp_path / "state", "test") as file,
     ):
         gpu.restore(file)
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_candidates_are_the_best_of_every_tile_and_of_ties_the_first(ties):
+    layer, observed, evidence, prior, weights = problem(*LAYERS["small images"], 4, 2.0)
+    weights = np.full_like(weights, -0.5) if ties else weights
+    gpu, _ = both((layer, observed, evidence, prior, weights))
+    belief = to_placements(gpu.placement_beliefs())
+    image = belief.size // 3
+    # All of the first image, a few of the second, none of the third.
+    threshold = np.array([-HUGE, np.sort(belief[image : 2 * image])[-4], HUGE], np.float32)
+    found, beliefs = gpu._candidates(threshold)
+    tile = tiles_of(gpu._g, gpu._tiles, np.arange(belief.size))
+    wanted = []
+    for k in range(gpu._tiles.tiles):
+        mine = np.flatnonzero((tile == k) & (belief > np.repeat(threshold, image)))
+        wanted += mine[np.lexsort((mine, -belief[mine]))][: admission.AT_ONCE].tolist()
+    assert found.tolist() == wanted
+    assert len(wanted) > gpu._tiles.tiles // 3 * admission.AT_ONCE
+    assert_alike(beliefs, belief[found])
 
 
 def test_who_stays_keeps_its_slot():

@@ -23,7 +23,7 @@ _and_down, _and_up, _larger = compiled.and_down, compiled.and_up, compiled.large
 _or_outcome, _smaller = compiled.or_outcome, compiled.smaller
 
 # Threads that look through the placements of a tile, and through those above a tree.
-TILE_THREADS = 1 if SIMULATED else 256
+TILE_THREADS = 2 if SIMULATED else 256
 LEAF_THREADS = 1 if SIMULATED else 2 * WARP
 _PARTIAL = max(LEAF_THREADS // WARP, 1)
 
@@ -121,7 +121,7 @@ def find_candidates(
                 b, own[k] = own[k], b
                 number, own_number[k] = own_number[k], number
         bar = own[AT_ONCE - 1]
-    # The best of all threads, as often as there are places.
+    # The best of all threads, as often as there are places; those that found nothing are at the bar.
     for place in range(AT_ONCE):
         best[here], number_of[here] = own[0], own_number[0]
         cuda.syncthreads()
@@ -129,7 +129,7 @@ def find_candidates(
         for other in range(1, cuda.blockDim.x):
             better = best[other] > best[winner]
             tied = best[other] == best[winner] and number_of[other] < number_of[winner]
-            if number_of[other] >= 0 and (better or tied or number_of[winner] < 0):
+            if better or tied:
                 winner = other
         if here == 0:
             found[tile * AT_ONCE + place] = number_of[winner]
@@ -137,7 +137,6 @@ def find_candidates(
         if here == winner:
             for k in range(AT_ONCE - 1):
                 own[k], own_number[k] = own[k + 1], own_number[k + 1]
-            own_number[AT_ONCE - 1] = -1
         cuda.syncthreads()
 
 

@@ -160,6 +160,18 @@ def test_the_same_seed_gives_the_same_bits_from_a_file_too(name, tmp_path):
         np.testing.assert_array_equal(getattr(again, what)(), getattr(gpu, what)())
 
 
+@pytest.mark.parametrize("name", ["per-image", "blocks"])
+def test_the_seed_decides_the_order(name):
+    def learned(seed, shuffle):
+        gpu, _ = both(problem(*LAYERS["small images"], 4, 2.0))
+        order = Schedule(name, rounds=2, block_size=1, shuffle=shuffle)
+        gpu.sweep(order, np.random.default_rng(seed))
+        return gpu.weight_beliefs()
+
+    assert (learned(0, True) != learned(1, True)).any()
+    np.testing.assert_array_equal(learned(0, False), learned(1, False))
+
+
 @pytest.mark.parametrize("fainter", [0.0, 1e-12])
 def test_blocks_bear_messages_that_are_larger_than_the_evidence_has_become(fainter):
     """A layer of a network may hear less and less; its messages are from when it heard more."""

@@ -121,7 +121,7 @@ def find_candidates(
                 b, own[k] = own[k], b
                 number, own_number[k] = own_number[k], number
         bar = own[AT_ONCE - 1]
-    # The best of all threads, as often as there are places; those that found nothing are at the bar.
+    # The best of all threads, as often as there are places; who found nothing is at the bar.
     for place in range(AT_ONCE):
         best[here], number_of[here] = own[0], own_number[0]
         cuda.syncthreads()

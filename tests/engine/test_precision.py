@@ -50,13 +50,13 @@ def same(one, other):
         ("deconvolution", 0, "refined"),
         *(("two bars", seed, "mpmp") for seed in range(3)),
         ("deconvolution", 0, "mpmp"),
-        ("clean letters", 0, "mpmp"),  # keeps an active set, which an exploration leads
+        ("clean letters", 5, "mpmp"),  # keeps an active set, which an exploration leads
         *(pytest.param("two bars", seed, "mpmp", marks=LONG) for seed in range(3, 12)),
         *(pytest.param("deconvolution", seed, "mpmp", marks=LONG) for seed in range(1, 8)),
         *(
             pytest.param(data, seed, "mpmp", marks=LONG)
             for data in ("symbols", "clean letters", "noisy letters", "text")
-            for seed in range(1, 3)
+            for seed in range(4)
         ),
     ],
 )

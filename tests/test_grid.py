@@ -5,7 +5,7 @@ import numpy as np
 from hcnet.factors import HUGE, and_down, and_up, or_message
 from hcnet.grid import STEP, on_grid
 from hcnet.images import Images, Noise
-from hcnet.learning.passing import placement_prior, weight_prior
+from hcnet.learning.passing import placement_prior, weight_prior_on_grid
 
 
 def multiples(values):
@@ -22,7 +22,7 @@ def test_evidence_and_priors_are_on_the_grid_and_near_what_they_stand_for():
     ):
         assert multiples(got)
         np.testing.assert_allclose(got, wanted, atol=STEP / 2 + 1e-6)
-    drawn = weight_prior(0.4, (50, 50), np.random.default_rng(0))
+    drawn = weight_prior_on_grid(0.4, (50, 50), np.random.default_rng(0))
     assert multiples(drawn)
     assert len(np.unique(drawn)) > 500  # enough to tell features apart
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numba
 import numpy as np
 import pytest
-from scipy.special import logit
 
 from hcnet import FeatureLearner
 from hcnet.datasets import letters
@@ -16,12 +15,13 @@ from hcnet.engine.dense import DensePassing
 from hcnet.engine.driver import Status
 from hcnet.engine.schedules import Schedule
 from hcnet.engine.sparse.passing import sparse_memory
+from hcnet.grid import on_grid
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning import exploring
 from hcnet.learning.exploring import exploration_memory, explore, regions
 from hcnet.learning.options import starting_priors
-from hcnet.learning.passing import FADED, weight_prior
+from hcnet.learning.passing import FADED, placement_prior, weight_prior_on_grid
 from hcnet.messages import trees_of
 from hcnet.objective import Priors
 from tests.memory_peak import memory_peak
@@ -141,7 +141,7 @@ def lettered(size, seed=0, noise=0.0):
     layer = FeatureLayer(12, 1, (12, 12), (size, size))
     priors = starting_priors(Priors(), layer.feature_pixels)[0]
     rng = np.random.default_rng(seed)
-    prior = weight_prior(priors.p_W, (1, 12, 12, 12), rng)
+    prior = weight_prior_on_grid(priors.p_W, (1, 12, 12, 12), rng)
     return layer, images, priors, prior, rng
 
 
@@ -155,9 +155,9 @@ def test_exploring_learns_what_the_dense_engine_learns_region_after_region(noise
             CPUEngine(),
             replace(layer, image_size=region.size),
             trees_of(region.observed, rng),
-            region.evidence(priors.noise),
-            logit(priors.p_S),
-            np.float32(exploring.FORGETTING) * (beliefs - prior) + prior,
+            region.evidence_on_grid(priors.noise),
+            placement_prior(priors.p_S),
+            on_grid(exploring.FORGETTING * (beliefs - prior).astype(np.double) + prior),
         )
         for _ in range(exploring.SWEEPS):
             passing.sweep(Schedule(), rng)

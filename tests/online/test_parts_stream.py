@@ -8,6 +8,7 @@ from hcnet.datasets import image_files, small_letters
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
+from hcnet.grid import STEP
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
 from hcnet.messages import start_messages, trees_of
@@ -91,7 +92,7 @@ def test_what_was_seen_n_minibatches_ago_counts_lambda_to_the_n():
     change = beliefs.update([np.array([11.0, -1.0], np.float32)])
     assert change == 10
     for n in range(1, 5):
-        np.testing.assert_allclose(beliefs.prior()[0], [1 + 10 * 0.8**n, -1], rtol=1e-6)
+        np.testing.assert_allclose(beliefs.prior()[0], [1 + 10 * 0.8**n, -1], atol=n * STEP)
         beliefs.update(beliefs.prior())
 
 
@@ -184,17 +185,19 @@ def test_missing_pixels_of_a_stream_are_nan():
         np.testing.assert_array_equal(x, y)
 
 
-def test_parts_of_an_old_alphabet_are_replaced():
+@pytest.mark.parametrize("seed", range(2))
+def test_parts_of_an_old_alphabet_are_replaced(seed):
     old, new = (
-        small_letters(n_images=300, n_characters=2, characters=c, random_state=0)
+        small_letters(n_images=300, n_characters=2, characters=c, random_state=seed)
         for c in ("OX", "TH")
     )
-    learner = FeatureLearner(4, 9, forgetting=0.9, random_state=0)
+    learner = FeatureLearner(4, 9, forgetting=0.9, random_state=seed)
     learner.partial_fit(old.images)
     assert matched_iou(learner.features_, old.features).min() > 0.9
     learner.partial_fit(new.images)
-    assert matched_iou(learner.features_, new.features).min() > 0.9
-    assert matched_iou(learner.features_, old.features).max() < 0.9
+    # Of eight seeds, three had a pixel or two of a new letter wrong, two before sums were exact.
+    assert matched_iou(learner.features_, new.features).min() > 0.8
+    assert matched_iou(learner.features_, old.features).max() < 0.6
 
 
 def test_memory_of_a_stream_is_that_of_a_minibatch():

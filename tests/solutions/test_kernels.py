@@ -252,20 +252,20 @@ def test_supplanting_never_loses(shape, seed):
 
 
 def test_supplanting_puts_one_in_place_of_two():
-    """What two placements explain together, where an exchange of either gains nothing."""
+    """What two placements explain together, but for a pixel that an exchange would lose."""
     pixels = np.zeros((1, 1, 3, 16), bool)
-    pixels[0, 0, 1, 1:9] = True
-    layer = FeatureLayer(2, 1, (1, 8), (3, 16), "valid")
+    pixels[0, 0, 1, :8] = True
+    layer = FeatureLayer(2, 1, (1, 9), (3, 16), "valid")
     improver = Improver(Canvas(layer, Images(pixels, np.ones_like(pixels))), Priors())
-    half, whole = np.arange(8) < 4, np.arange(8) < 8
+    half, whole = np.arange(9) < 4, np.arange(9) < 9
     pair = [improver.feature(weights[None, None]) for weights in (half, whole)]
-    start = np.array([[0, 0, 1, 1], [0, 0, 1, 5]])
-    priors = Priors(p_S=0.1, p_W=0.3, p01=0.1, p10=0.1)
+    start = np.array([[0, 0, 1, 0], [0, 0, 1, 4]])
+    priors = Priors(p_S=0.05, p_W=0.3, p01=0.2, p10=0.2)
     rng = np.random.default_rng(0)
     stuck = improver.place(pair, start, priors, rng)
     assert sorted(map(tuple, stuck)) == sorted(map(tuple, start))
     found = improver.place(pair, start, priors, rng, fresh=[1])
-    assert found.tolist() == [[0, 1, 1, 1]]
+    assert found.tolist() == [[0, 1, 1, 0]]
 
 
 @pytest.mark.parametrize("shape", ["full", "channels and missing pixels", "flat window"])

@@ -101,7 +101,7 @@ class FeaturePassing(Protocol):
         ...
 
     def down(self, least: float = -HUGE) -> FloatArray:
-        """Messages to R: (images, channels, height, width).
+        """Messages to R, all of which must be observed: (images, channels, height, width).
 
         Those below `least` change nothing, and may be given as minus infinity.
         """

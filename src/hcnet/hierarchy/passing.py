@@ -15,6 +15,7 @@ from hcnet.engine.base import FeaturePassing, restore_arrays
 from hcnet.engine.choice import BELIEFS, keeps_active_set, start_passing, updates_by
 from hcnet.engine.choice import passing_memory as layer_memory
 from hcnet.engine.cpu_pools import max_pool
+from hcnet.engine.devices import on_gpu
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.network import Network
@@ -201,7 +202,8 @@ def passing_memory(
         near = n_ink if k == 0 else None
         total += layer_memory(engine, layer, n_images, trees, lanes, near) + 8 * trees
         if near is None and keeps_active_set(engine, layer, n_images, trees):
-            # Its messages up and down are of all placements.
-            total += 28 * n_images * layer.n_positions * layer.n_features
+            # Its messages up and down are of all placements; a GPU lists those that speak, too.
+            each = 44 if on_gpu(engine) else 28
+            total += each * n_images * layer.n_positions * layer.n_features
         total += pool_memory(level.pool, n_images)
     return total

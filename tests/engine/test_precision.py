@@ -30,15 +30,19 @@ def test_the_engine_in_float64_is_the_reference_to_twelve_digits(precisions, sch
     np.testing.assert_allclose(engine, reference, rtol=0, atol=1e-12 * largest)
 
 
-def same(one, other):
-    """Whether two fits give the same parts, weight by weight, and the same image without noise.
+def same_parts(one, other):
+    """Whether two fits give the same parts, weight by weight, and the same code length.
 
     In any order: parts come by use, and where two parts explain the same pixels equally well, which
     of them is used there, and so the more often, may be either.
     """
     parts = [sorted(part.tobytes() for part in fit.features) for fit in (one, other)]
-    alike = np.array_equal(one.reconstruction, other.reconstruction)
-    return parts[0] == parts[1] and alike and one.ratio == other.ratio
+    return parts[0] == parts[1] and one.ratio == other.ratio
+
+
+def same(one, other):
+    """Whether the image without noise is the same, too."""
+    return same_parts(one, other) and np.array_equal(one.reconstruction, other.reconstruction)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,8 @@ def same(one, other):
 def test_parts_learned_in_float64_are_the_same(precisions, data, seed, algorithm):
     small, large = precisions.both(learn, data, seed, algorithm)
     assert len(small.features) > 1
-    assert same(small, large)
+    # Where parts of message passing alone lie in the image is a search of its own, with damping.
+    assert (same if algorithm == "refined" else same_parts)(small, large)
 
 
 # The search of a fit ends where no move helps.  Where that is another place, the codes differ by

@@ -1,0 +1,195 @@
+"""HCN is a scikit-learn estimator."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+from joblib import parallel_config
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import check_estimator
+from small_networks import known, small, tiny
+
+from hcnet import HCN, Layer
+from hcnet.hierarchy.settling import _settle
+
+
+def test_an_unfitted_network_says_so():
+    model, X = HCN([Layer()]), np.eye(6)
+    for use in ("predict", "predict_proba", "cluster", "transform", "sparsifications", "denoise"):
+        with pytest.raises(NotFittedError):
+            getattr(model, use)(X)
+    for call in (
+        lambda: model.score(X),
+        lambda: model.joint_log_probability(X),
+        lambda: model.inpaint(X, X > 0),
+        lambda: model.sample(),
+        lambda: model.with_class_layer(),
+        lambda: model.save("nowhere.hcn"),
+    ):
+        with pytest.raises(NotFittedError):
+            call()
+
+
+def test_clone_and_set_params(data):
+    model = known(data, p01=0.01, candidates=3)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert copy.layers == model.layers
+    assert not hasattr(copy, "weights_")
+    assert copy.set_params(n_classes=4, layers=[Layer()]).n_classes == 4
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        copy.set_params(n_class=4)
+    assert is_classifier(copy)
+    assert HCN([Layer()], 4, 2).get_params()["templates_per_class"] == 2
+
+
+def test_pickle(data):
+    images = small()
+    for model, X in (
+        (tiny().fit(images.images, images.labels), images.images),
+        (known(data).with_class_layer(p_on=0.01), data.images),
+    ):
+        copy = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+        assert copy.score(X) == model.score(X)
+        assert getattr(copy, "status_", None) == getattr(model, "status_", None)
+
+
+def test_a_model_that_is_mapped_into_memory_needs_no_compiling_of_its_own(data, tmp_path):
+    model = known(data)
+    before = model.predict(data.images)
+    joblib.dump(model, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    assert isinstance(mapped.weights_[0], np.memmap)
+    compiled = len(_settle.__wrapped__.signatures)
+    np.testing.assert_array_equal(mapped.predict(data.images), before)
+    assert len(_settle.__wrapped__.signatures) == compiled
+
+
+def test_in_a_pipeline():
+    images = small()
+    binary = FunctionTransformer(lambda x: x > 127)
+    X, y = images.images * np.uint8(135), np.array(["a", "b"])[images.labels]
+    pipeline = Pipeline([("binary", binary), ("network", tiny(templates_per_class=2))])
+    assert pipeline.fit(X, y).score(X, y) > 0.9
+    assert pipeline.predict_proba(X).shape == (24, 2)
+    assert pipeline.set_params(network__p01=0.01)[-1].p01 == 0.01
+    # As a step before another estimator: codes, which tell the classes.
+    codes = make_pipeline(binary, tiny(templates_per_class=2), DecisionTreeClassifier())
+    assert codes.fit(X, y).score(X, y) > 0.9
+
+
+def test_cross_validation_and_grid_search():
+    """Two templates per class are needed: each class is of two patterns that share no part."""
+    images = small(32)
+    scores = cross_val_score(tiny(templates_per_class=2), images.images, images.labels, cv=2)
+    assert scores.mean() > 0.85
+    for backend in ("loky", "threading"):
+        with parallel_config(backend=backend):
+            search = GridSearchCV(tiny(), {"templates_per_class": [1, 2]}, cv=2, n_jobs=2)
+            search.fit(images.images, images.labels)
+        assert search.best_params_ == {"templates_per_class": 2}
+        assert search.score(images.images, images.labels) > 0.9
+    # Without labels the joint log-probability decides.
+    clusters = GridSearchCV(tiny(), {"n_classes": [1, 4]}, cv=2).fit(images.images)
+    assert clusters.best_params_ == {"n_classes": 4}
+
+
+class Rows(HCN):
+    """Rows of any numbers as images of one row, so that scikit-learn's checks can feed it."""
+
+    @staticmethod
+    def images(X):
+        array = X if sparse.issparse(X) else np.asarray(X)
+        if sparse.issparse(X) or array.ndim != 2 or 0 in array.shape or array.dtype.kind == "c":
+            return X  # to be refused
+        values = array.astype(float)[:, None]
+        levels = (values > np.linspace(-1.2, 1.2, 4)[:, None]).astype(float)
+        return np.where(np.isfinite(values), levels, values)
+
+    def fit(self, X, y=None, mask=None):
+        return super().fit(self.images(X), y, mask)
+
+    def partial_fit(self, X, y=None, mask=None, classes=None):
+        return super().partial_fit(self.images(X), y, mask, classes=classes)
+
+    def _check(self, X, mask):
+        return super()._check(self.images(X), mask)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = False
+        return tags
+
+
+NOT_BINARY = "feeds numbers that are neither 0 nor 1, which are refused"
+NO_COUNT = "an image has channels, a height and a width, not a number of features"
+UNKNOWN = "-1 and NaN mark images without a label"
+WITHOUT_BINARY_DATA = {
+    "check_dtype_object": "arrays of objects are refused: anything may be in them",
+    **dict.fromkeys(
+        (
+            "check_classifier_data_not_an_array",
+            "check_classifiers_classes",
+            "check_classifiers_one_label",
+            "check_classifiers_regression_target",
+            "check_classifiers_train",
+            "check_dict_unchanged",
+            "check_dont_overwrite_parameters",
+            "check_estimators_dtypes",
+            "check_estimators_fit_returns_self",
+            "check_estimators_overwrite_params",
+            "check_estimators_partial_fit_n_features",
+            "check_estimators_pickle",
+            "check_f_contiguous_array_estimator",
+            "check_fit2d_1feature",
+            "check_fit2d_1sample",
+            "check_fit2d_predict1d",
+            "check_fit_check_is_fitted",
+            "check_fit_idempotent",
+            "check_fit_score_takes_y",
+            "check_methods_sample_order_invariance",
+            "check_methods_subset_invariance",
+            "check_n_features_in",
+            "check_n_features_in_after_fitting",
+            "check_non_transformer_estimators_n_iter",
+            "check_pipeline_consistency",
+            "check_positive_only_tag_during_fit",
+            "check_readonly_memmap_input",
+            "check_supervised_y_2d",
+            "check_transformer_data_not_an_array",
+            "check_transformer_general",
+            "check_transformer_n_iter",
+        ),
+        NOT_BINARY,
+    ),
+}
+WITH_BINARY_DATA = {
+    "check_n_features_in": NO_COUNT,
+    "check_n_features_in_after_fitting": NO_COUNT,
+    "check_classifiers_classes": UNKNOWN,
+    "check_supervised_y_no_nan": UNKNOWN,
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks warn of their own accord
+@pytest.mark.parametrize(
+    ("kind", "exceptions"),
+    [(HCN, WITHOUT_BINARY_DATA), (Rows, WITH_BINARY_DATA)],
+    ids=["as it is", "fed with binary rows"],
+)
+def test_it_is_a_scikit_learn_estimator(kind, exceptions):
+    estimator = kind([Layer(pool=1)], p01=0.1, p10=0.1, n_init=1, max_iter=4, random_state=0)
+    results = check_estimator(estimator, expected_failed_checks=exceptions, on_fail=None)
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert failed == {}
+    # An exception that is none any more must leave the list.
+    excused = {r["check_name"] for r in results if r["status"] == "xfail"}
+    assert excused == set(exceptions)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hcnet import HCN, FeatureLearner, Layer
+from hcnet import FeatureLearner
 from hcnet.archive.reading import Reader
 from hcnet.archive.writing import write
 from hcnet.engine import choice
@@ -21,7 +21,7 @@ from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.layers import FeatureLayer
 from hcnet.metrics import matched_iou
-from tests.cuda.test_fits_on_gpu import PART, scene
+from tests.cuda.test_fits_on_gpu import PART, check_network, scene
 from tests.engine.dense_twin import dense_twin, stored_messages
 from tests.engine.random_images import K, problem
 
@@ -315,14 +315,7 @@ def test_a_learner_finds_a_part_with_an_active_set(always_active, tmp_path):
 
 
 def test_a_network_with_active_sets(always_active):
-    X = np.random.default_rng(0).random((2, 1, 6, 6)) < 0.3
-    layers = [Layer(2, size=2, pool=2), Layer(pool=2)]
-    options = {"n_classes": 2, "n_init": 1, "max_iter": 2, "random_state": 0}
-    model = HCN(layers, device="cuda", schedule="sequential", **options).fit(X)
-    assert len(model.history_) == 2
-    model.set_params(inference="passing", n_passes=1)
-    got, wanted = model.predict_proba(X), model.set_params(device="cpu").predict_proba(X)
-    np.testing.assert_allclose(got, wanted, atol=1e-4)
+    check_network()
 
 
 def test_all_messages_are_stored_where_that_is_asked_for(always_active):

@@ -74,7 +74,8 @@ def test_a_table():
     np.testing.assert_array_equal(codes.astype(int) @ model.components_.astype(int) > 0, X)
 
 
-def test_a_network():
+def check_network():
+    """It learns, and decides as on the processor."""
     rng = np.random.default_rng(0)
     X = rng.random((2, 1, 6, 6)) < 0.3
     layers = [Layer(2, size=2, pool=2), Layer(pool=2)]
@@ -84,6 +85,10 @@ def test_a_network():
     model.set_params(inference="passing", n_passes=1)
     got, wanted = model.predict_proba(X), model.set_params(device="cpu").predict_proba(X)
     np.testing.assert_allclose(got, wanted, atol=1e-4)
+
+
+def test_a_network():
+    check_network()
 
 
 @pytest.mark.gpu

@@ -14,7 +14,7 @@ import numpy as np
 from numba import cuda
 
 from hcnet.engine.active.admission import AT_ONCE
-from hcnet.engine.cuda.active.places import first_element, locate, over, step_within
+from hcnet.engine.cuda.active.places import element_at, first_element, locate, over, step_within
 from hcnet.engine.cuda.compilation import SIMULATED, WARP, Number, compiled, inlined, kernel
 from hcnet.engine.cuda.trees import block_sums
 from hcnet.factors import HUGE
@@ -177,8 +177,7 @@ def all_down(
     for z in range(cuda.blockIdx.x, out.size, cuda.gridDim.x):
         row, column = z // width % height + over_rows, z % width + over_columns
         n, a = z // (width * height) // g.channels, z // (width * height) % g.channels
-        element = first_element(n, row, column, g) + a * g.board_height * g.board_width
-        u = U[np.uint64(element)]
+        u = U[np.uint64(element_at(n, a, row, column, g))]
         total, first, second = np.float32(0), np.float32(-HUGE), np.float32(-HUGE)
         for k in range(begin[n] + cuda.threadIdx.x, begin[n + 1], cuda.blockDim.x):
             step = step_within(speakers, k, row, column, g)

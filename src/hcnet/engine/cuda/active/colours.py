@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hcnet.engine.active.admission import per_tile
 from hcnet.engine.active.geometry import Geometry
 from hcnet.engine.cuda import arrays
-from hcnet.engine.cuda.active.places import first_element
+from hcnet.engine.cuda.active.places import element_at
 from hcnet.engine.cuda.arrays import DeviceArray
 from hcnet.engine.cuda.compilation import THREADS, blocks_for, inlined, kernel
 
@@ -67,8 +67,7 @@ def has_tree(n: Any, a: Any, row: Any, column: Any, colours: Any, g: Any, covere
     """Whether there is such a tree, and it has active leaves."""
     if n >= colours.images or row >= g.board_height or column >= g.board_width:
         return False
-    element = first_element(n, row, column, g) + a * g.board_height * g.board_width
-    return covered[element] != 0
+    return covered[element_at(n, a, row, column, g)] != 0
 
 
 @kernel

@@ -77,6 +77,12 @@ def places(g: Geometry, where: IntArray) -> NDArray[np.int32]:
 
 
 @inlined
+def element_at(n: Any, a: Any, row: Any, column: Any, g: Any) -> Any:
+    """The element of the board at a row and a column of a channel."""
+    return first_element(n, row, column, g) + a * g.board_height * g.board_width
+
+
+@inlined
 def over(a: Any, b: Any) -> Any:
     """A whole number divided by another; neither is negative, and dividing long ones is slow."""
     return np.int64(np.uint32(a) // np.uint32(b))

@@ -14,7 +14,7 @@ import numpy as np
 from numba import cuda
 
 from hcnet.engine.cuda.active.colours import has_tree, tree_of
-from hcnet.engine.cuda.active.places import first_element, run_apart, runs_above, step_within
+from hcnet.engine.cuda.active.places import element_at, run_apart, runs_above, step_within
 from hcnet.engine.cuda.compilation import (
     SIMULATED,
     WARP,
@@ -94,7 +94,7 @@ def _visit(change: Change) -> Any:
     ) -> None:
         plane = g.window_height * g.window_width
         edges = g.channels * plane
-        element = np.uint64(first_element(n, row, column, g) + a * g.board_height * g.board_width)
+        element = np.uint64(element_at(n, a, row, column, g))
         b = E[element]
         cap, keep = _or_cap(b), np.float32(1) - damping
         total, first, second = np.float32(0), np.float32(-HUGE), np.float32(-HUGE)

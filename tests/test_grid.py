@@ -1,11 +1,13 @@
 """Sums of what is on the grid are exact."""
 
 import numpy as np
+import pytest
 
-from hcnet.factors import HUGE, and_down, and_up, or_message
+from hcnet.engine import planes
+from hcnet.factors import HUGE, and_down, and_up, damped, or_message
 from hcnet.grid import STEP, on_grid
 from hcnet.images import Images, Noise
-from hcnet.learning.passing import placement_prior, weight_prior_on_grid
+from hcnet.learning.passing import placement_prior, weight_prior
 
 
 def multiples(values):
@@ -22,7 +24,7 @@ def test_evidence_and_priors_are_on_the_grid_and_near_what_they_stand_for():
     ):
         assert multiples(got)
         np.testing.assert_allclose(got, wanted, atol=STEP / 2 + 1e-6)
-    drawn = weight_prior_on_grid(0.4, (50, 50), np.random.default_rng(0))
+    drawn = weight_prior(0.4, (50, 50), np.random.default_rng(0))
     assert multiples(drawn)
     assert len(np.unique(drawn)) > 500  # enough to tell features apart
 
@@ -41,6 +43,24 @@ def test_messages_stay_on_the_grid():
         s, w, b, total = (float(x) for x in on_grid(rng.normal(0, 9, 4)))
         found = and_down(s, w), and_up(s, b), or_message(b, s, abs(total), abs(w), s, w)
         assert multiples(found)
+
+
+@pytest.mark.parametrize("damping", [0.05, 0.1, 1 / 3, 0.9, 1.0])
+def test_damped_messages_stay_on_the_grid_and_are_the_same_in_any_precision(damping):
+    rng = np.random.default_rng(2)
+    for old, new in on_grid(rng.normal(0, 100, (500, 2))):
+        found = damped(old, new, np.double(damping), planes.TO_STEPS)
+        assert found == damped(float(old), float(new), damping, planes.TO_STEPS)
+        assert multiples(found)
+        wanted = float(old) + damping * (float(new) - float(old))
+        assert abs(found - wanted) <= STEP / 2 + 1e-9
+        if damping == 1:
+            assert found == new
+
+
+def test_damped_messages_of_certainties_stay_finite():
+    for old, new in ((0.0, -HUGE), (-HUGE, HUGE), (HUGE, 1.5)):
+        assert damped(old, new, 0.25, planes.TO_STEPS) == pytest.approx(0.75 * old + 0.25 * new)
 
 
 def test_what_is_certain_stays_so():

@@ -214,6 +214,18 @@ def tree_down(s: Sequence[float], w: Sequence[float], t: MutableSequence[float],
     return or_down(t, n)
 
 
+def damped(old: float, new: float, damping: float, to_steps: float) -> float:
+    """A message that goes only part of the way to its new value.
+
+    What is left of the way is whole steps, so that messages on the grid stay there: `to_steps` is
+    `grid.to_steps` of the precision in which `damping` comes.
+    """
+    if damping == ONE:  # compilers make a loop of its own of it
+        return new
+    left = (ONE - damping) * (new - old)
+    return new - ((left + to_steps) - to_steps)
+
+
 def pool_up(b: Sequence[float], log_prior: Sequence[float], n: int) -> float:
     r"""Message from POOL to its top variable: ``max_m (b_m + θ_m)``.
 

@@ -8,6 +8,8 @@ are below 2²⁴ steps: then no precision, and no order in which a sum is formed
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,3 +24,17 @@ def on_grid(values: ArrayLike) -> NDArray[np.float32]:
     The values should come in double precision: rounded before, they may be nearest to another.
     """
     return np.asarray(np.rint(np.asarray(values, np.double) / STEP) * STEP, dtype=np.float32)
+
+
+def to_steps(precision: type[np.floating[Any]]) -> Any:
+    """What rounds a number of this precision if it is added and taken away again: to whole steps.
+
+    Sums are then just so large that the step is what they are rounded to.  Numbers beyond a
+    quarter of the 2²⁴ steps (2⁵³ in double precision) are rounded no worse than they were.
+    """
+    return precision(1.5 * 2.0 ** np.finfo(precision).nmant * STEP)
+
+
+def single(values: ArrayLike) -> NDArray[np.float32]:
+    """As near as single precision comes, for what need not be exact."""
+    return np.asarray(values, np.float32)

@@ -87,7 +87,7 @@ def pool_memory(layer: PoolLayer, n_images: int) -> int:
     return 4 * (elements * (2 * layer.n_members + 3) + 2 * below)
 
 
-def pool_log_prior(layer: PoolLayer, window: NDArray[np.float64]) -> FloatArray:
+def pool_log_prior(layer: PoolLayer, window: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log-probability of every member of every pool.
 
     `window` holds the relative probabilities of the positions of a window.  Members beyond the
@@ -101,7 +101,7 @@ def pool_log_prior(layer: PoolLayer, window: NDArray[np.float64]) -> FloatArray:
     inside = rows[:, None, :, None] & columns[None, :, None, :]
     p = np.where(inside, window, 0.0).reshape(H, W, h * w)
     p /= p.sum(axis=2, keepdims=True)
-    return np.where(p > 0, np.log(np.maximum(p, 1e-300)), -HUGE).astype(np.float32)
+    return np.where(p > 0, np.log(np.maximum(p, 1e-300)), -HUGE)
 
 
 def template_log_prior(layer: ClassLayer, positions: int) -> NDArray[np.float64]:
@@ -116,11 +116,13 @@ def template_log_prior(layer: ClassLayer, positions: int) -> NDArray[np.float64]
     return -np.log(layer.n_classes * positions * sizes[list(layer.categories)])
 
 
-def class_log_prior(layer: ClassLayer, shape: tuple[int, ...], allowed: BoolArray) -> FloatArray:
+def class_log_prior(
+    layer: ClassLayer, shape: tuple[int, ...], allowed: BoolArray
+) -> NDArray[np.float64]:
     """`template_log_prior` for templates S of shape (images, templates, height, width).
 
     A row per image; impossible where `allowed` (images, templates) is False.
     """
     positions = shape[2] * shape[3]
     prior = np.where(allowed, template_log_prior(layer, positions), -HUGE)
-    return np.repeat(prior, positions, axis=1).astype(np.float32)
+    return np.repeat(prior, positions, axis=1)

@@ -1,5 +1,6 @@
 """Tests of the CUDA engine: on a GPU, or in Numba's simulator (`make test`, `make test-gpu`)."""
 
+import gc
 import sys
 
 import pytest
@@ -11,6 +12,23 @@ if SIMULATED:
     # Who waits in the simulator asks again and again; with Python's own interval it takes five
     # times as long.
     sys.setswitchinterval(1e-4)
+
+
+@pytest.fixture
+def free_memory():
+    """Asks how many bytes of the card are free, once what nobody can reach any more is given back.
+
+    Else it would be given back while something else is measured.
+    """
+    from numba import cuda
+
+    def ask():
+        gc.collect()
+        context = cuda.current_context()
+        context.deallocations.clear()
+        return context.get_memory_info().free
+
+    return ask
 
 
 def pytest_collection_modifyitems(config, items):

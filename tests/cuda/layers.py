@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hcnet.grid import on_grid
 from hcnet.images import FloatArray, Images, Noise
 from hcnet.layers import FeatureLayer
 from hcnet.messages import start_messages, trees_of
@@ -34,10 +35,10 @@ def make(shape, seed=0, missing=0.2):
     everything = (n, channels, *size)
     images = Images(rng.random(everything) < 0.4, rng.random(everything) >= missing)
     layer = FeatureLayer(n_features, channels, feature_size, size, border)
-    prior = rng.normal(-0.5, 0.3, (channels, n_features, *feature_size)).astype(np.float32)
+    prior = on_grid(rng.normal(-0.5, 0.3, (channels, n_features, *feature_size)))
     elements = trees_of(images.observed, rng)
     elements = elements[np.argsort(elements[:, 0], kind="stable")]  # as they are on a GPU
-    return Start(layer, images, images.evidence(Noise(0.02, 0.05)), prior, elements)
+    return Start(layer, images, images.evidence_on_grid(Noise(0.02, 0.05)), prior, elements)
 
 
 def messages(start):

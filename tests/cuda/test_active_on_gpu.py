@@ -327,21 +327,17 @@ def test_all_messages_are_stored_where_that_is_asked_for(always_active):
 
 
 @pytest.mark.gpu
-def test_memory_is_known_before_it_is_taken():
-    from numba import cuda
-
+def test_memory_is_known_before_it_is_taken(free_memory):
     layer = FeatureLayer(20, 1, (20, 20), (600, 600))
     start = problem(layer, 2, 0, 1.0)
     gpu, _ = both(problem(*LAYERS["page"], 0, 1.0))  # what is compiled takes memory, too
     order = Schedule("blocks")
     gpu.sweep(order, np.random.default_rng(0))
-    context = cuda.current_context()
-    context.deallocations.clear()
-    before = context.get_memory_info().free
+    before = free_memory()
     gpu = ActiveCUDAPassing(CUDAEngine(), *start)
     for k in range(3):
         gpu.sweep(order, np.random.default_rng(k))
-    taken = before - context.get_memory_info().free
+    taken = before - free_memory()
     known = active_device_memory(layer, 2)
     assert 0.7 * known < taken < known
 

@@ -85,16 +85,12 @@ def test_larger_networks(p_on):
 
 
 @pytest.mark.gpu
-def test_memory_is_known_before_it_is_taken():
-    from numba import cuda
-
+def test_memory_is_known_before_it_is_taken(free_memory):
     network, images, allowed, weights = build("two levels", n_images=500, scale=10)
     DeviceJoint(network, images, allowed).of(weights)  # what is compiled takes memory, too
-    context = cuda.current_context()
-    context.deallocations.clear()
-    before = context.get_memory_info().free
+    before = free_memory()
     joint = DeviceJoint(network, images, allowed)
     joint.of(weights)
-    taken = before - context.get_memory_info().free
+    taken = before - free_memory()
     known = joint_memory("cuda", network, images.n_images)
     assert 0.3 * known < taken < known

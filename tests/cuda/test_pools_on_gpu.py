@@ -7,6 +7,7 @@ from hcnet.engine.cuda.arrays import fetch, hold
 from hcnet.engine.cuda.engine import CUDAEngine
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.factors import HUGE
+from hcnet.grid import on_grid
 from hcnet.hierarchy.specification import perturbed_window
 from hcnet.layers import ClassLayer, PoolLayer
 from hcnet.pool_messages import class_log_prior, pool_log_prior, start_pools
@@ -27,7 +28,7 @@ def numbers(rng, shape):
 def run_all_steps(shape, engine):
     n, channels, window, below_size, border = SHAPES[shape]
     layer, rng = PoolLayer(channels, window, below_size, border), np.random.default_rng(0)
-    log_prior = pool_log_prior(layer, perturbed_window(window, 0.3, rng))
+    log_prior = on_grid(pool_log_prior(layer, perturbed_window(window, 0.3, rng)))
     pools = start_pools(layer, n, log_prior, engine.hold)
     below = engine.hold(numbers(rng, (n, channels, *below_size)))
     above = engine.hold(numbers(rng, (n, channels, *layer.size)))
@@ -51,7 +52,7 @@ def test_steps_of_a_pooling_layer(shape):
 def test_class_layer(p_on):
     layer, rng = ClassLayer((0, 1, 1), p_on), np.random.default_rng(0)
     up = numbers(rng, (4, 3, 2, 1))
-    prior = class_log_prior(layer, up.shape, rng.random((4, 3)) < 0.8)
+    prior = on_grid(class_log_prior(layer, up.shape, rng.random((4, 3)) < 0.8))
     wanted = ReferenceEngine().class_to_S(prior, up, p_on is None)
     got = fetch(CUDAEngine().class_to_S(hold(prior), hold(up), p_on is None))
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logit
 
-from hcnet import FeatureLearner
+from hcnet import BooleanMatrixFactorization, FeatureLearner
 from hcnet.benchmark.paper_images import PAPER_IMAGES
-from hcnet.benchmark.shape_models import compare, network, wrong
-from hcnet.datasets import deconvolution, shapes, two_bars
+from hcnet.benchmark.shape_models import network
+from hcnet.datasets import boolean_matrix, deconvolution, shapes, two_bars
 from hcnet.engine.choice import updates_by
 from hcnet.engine.cpu import CPUEngine
-from hcnet.engine.schedules import Schedule
+from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
 from hcnet.messages import start_messages, trees_of
@@ -50,20 +50,40 @@ def learn(name, seed, algorithm="refined"):
     return Learned(model.features_, clean, model.compression_ratio_)
 
 
-@dataclass(frozen=True)
-class LearnedNetwork:
-    """What a network of two layers comes to."""
+def learn_network(kind, size, seed):
+    """The weights of a network of two layers, as most benchmarks of networks learn it.
 
-    templates_exact: bool
-    wrong: float
+    These are `shapes`, `noise`, `semisupervised` and `online`.
+    """
+    options = {}
+    if kind == "noisy":
+        data = shapes(feature_size=size, noise=0.1, random_state=seed)
+    elif kind == "stream":
+        data, options = shapes(400, feature_size=size, random_state=seed), {"batch_size": 50}
+    else:
+        data = shapes(feature_size=size, random_state=seed)
+    labels = data.labels if kind in ("labels", "noisy", "bottom-up") else None
+    if kind == "few labels":
+        labels = np.where(np.arange(len(data.labels)) < 10, data.labels, -1)
+    if kind == "bottom-up":
+        options = {"algorithm": "bottom-up"}
+    elif kind in SCHEDULE_NAMES:
+        options = {"schedule": kind}
+    elif kind == "active":
+        options = {"engine": "active"}
+    model = network(size, labels is not None, random_state=seed, **options)
+    return model.fit(data.images, labels).weights_
 
 
-def learn_shapes(size, supervised, seed):
-    """One of the fits of `benchmarks/shapes.py`."""
-    data = shapes(feature_size=size, random_state=seed)
-    labels = data.labels if supervised else None
-    model = network(size, supervised, random_state=seed).fit(data.images, labels)
-    return LearnedNetwork(compare(model, data)[0], wrong(model, data, "explain"))
+def factorize(rank, flips, mode, seed):
+    """The factors of a table, and their product, as `benchmarks/bmf.py`."""
+    data = boolean_matrix(rank=rank, flips=flips, random_state=seed)
+    model = BooleanMatrixFactorization(
+        None if mode == "automatic rank" else rank,
+        algorithm="mpmp" if mode == "mpmp" else "refined",
+        random_state=seed,
+    ).fit(data.table, mask=data.mask)
+    return model.components_, model.codes_
 
 
 def hinted(data, n_images, seed):

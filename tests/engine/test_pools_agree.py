@@ -13,6 +13,7 @@ from hcnet.engine.cpu_pools import max_pool
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
+from hcnet.grid import STEP
 from hcnet.hierarchy.specification import perturbed_window
 from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer, equal_classes
 from hcnet.messages import start_messages, trees_of
@@ -47,7 +48,7 @@ def make_layer(shape):
     n, channels, window, below_size, border, perturbation = SHAPES[shape]
     layer = PoolLayer(channels, window, below_size, border)
     p = perturbed_window(window, perturbation, np.random.default_rng(1))
-    return n, layer, pool_log_prior(layer, p)
+    return n, layer, pool_log_prior(layer, p).astype(np.float32)
 
 
 def make(shape, seed=0):
@@ -163,9 +164,11 @@ def test_messages_are_those_of_the_paper(shape, engine, step):
         plane = PoolMessages(
             start.layer, start.log_prior, start.to_U[at], start.from_pool[at], start.to_R[at]
         )
+        # What is damped moves in whole steps.
+        close = 0.51 * STEP if step == "pool_to_R, damped" else 1e-5
         for variable, wanted in paper_step(step, plane, below[at], above[at]).items():
             wanted = min(max(wanted, -HUGE), HUGE)  # infinity in single precision
-            assert got[(*at, *variable)] == pytest.approx(wanted, rel=1e-5, abs=1e-5)
+            assert got[(*at, *variable)] == pytest.approx(wanted, rel=1e-5, abs=close)
 
 
 @ANY_SHAPE
@@ -187,7 +190,8 @@ def test_a_pooling_layer_without_loops_is_solved_exactly(engine, perturbation):
     layer = PoolLayer(1, (1, 2), (1, 3))
     rng = np.random.default_rng(0)
     for _ in range(8):
-        prior = pool_log_prior(layer, perturbed_window((1, 2), perturbation, rng))
+        window = perturbed_window((1, 2), perturbation, rng)
+        prior = pool_log_prior(layer, window).astype(np.float32)
         below, above = rng.normal(0, 3, 3), rng.normal(0, 3, 2)
         best = dict.fromkeys(itertools.product((0, 1), repeat=5), -math.inf)
         for choice in itertools.product((None, 0, 1), repeat=2):
@@ -222,7 +226,8 @@ def run_all_steps(shape):
     engine.pool_to_R(pools, 0.6)
     engine.pool_to_U(pools, above)
     classes = ClassLayer((0,) * layer.n_channels)
-    top = engine.class_to_S(class_log_prior(classes, below.shape, allow_all(below)), below, True)
+    prior = class_log_prior(classes, below.shape, allow_all(below)).astype(np.float32)
+    top = engine.class_to_S(prior, below, True)
     pooled = max_pool(layer, pools.log_prior, below)
     return pools.to_U, pools.to_R, pools.from_pool, engine.or_to_S(pools), top, pooled
 
@@ -374,7 +379,7 @@ def test_class_messages_are_exact(engine, name, labelled):
     if labelled:
         labels = rng.integers(layer.n_classes, size=12).tolist()
         allowed = np.array(categories) == np.array(labels)[:, None]
-    log_prior = class_log_prior(layer, up.shape, allowed)
+    log_prior = class_log_prior(layer, up.shape, allowed).astype(np.float32)
     got = engine.class_to_S(log_prior, up, layer.p_on is None)
     for k, label in enumerate(labels):
         wanted = class_layer_by_enumeration(categories, up[k].astype(float), label)
@@ -386,7 +391,7 @@ def test_templates_that_are_on_by_themselves_hear_their_prior(engine):
     layer = ClassLayer((0, 1, 1), p_on=0.2)
     up = messages(np.random.default_rng(0), (3, 3, 2, 2))
     allowed = np.array([[True, True, True], [True, False, False], [False, True, True]])
-    log_prior = class_log_prior(layer, up.shape, allowed)
+    log_prior = class_log_prior(layer, up.shape, allowed).astype(np.float32)
     got = engine.class_to_S(log_prior, up, layer.p_on is None)
     expected = np.where(allowed, math.log(0.2 / 0.8), -HUGE)[:, :, None, None]
     np.testing.assert_allclose(got, np.broadcast_to(expected, up.shape), rtol=1e-6)
@@ -396,7 +401,7 @@ def test_templates_that_are_on_by_themselves_hear_their_prior(engine):
 def test_template_priors_are_those_of_both_levels_of_pools(layer):
     """Categories are equally probable, however many templates they have."""
     allowed = np.ones((1, layer.n_templates), bool)
-    p = np.exp(class_log_prior(layer, (1, layer.n_templates, 2, 3), allowed).astype(float))
+    p = np.exp(class_log_prior(layer, (1, layer.n_templates, 2, 3), allowed))
     per_template = p.reshape(layer.n_templates, 6).sum(axis=1)
     np.testing.assert_allclose(
         np.bincount(layer.categories, per_template), 1 / layer.n_classes, rtol=1e-5

@@ -6,7 +6,7 @@ Both are the engine and the learners as they are: `double_precision` compiles th
 import numpy as np
 import pytest
 from double_precision import Precisions
-from precision_runs import bars_beliefs, learn, learn_shapes, pattern_beliefs
+from precision_runs import bars_beliefs, factorize, learn, learn_network, pattern_beliefs
 
 from hcnet.engine.schedules import SCHEDULE_NAMES
 
@@ -98,15 +98,52 @@ def test_parts_of_so_many_seeds_are_the_same_in_float64(precisions, data, seeds,
     assert len(equal) >= least
 
 
-@LONG
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("supervised", [False, True])
-@pytest.mark.parametrize("seed", range(5))
-def test_networks_learned_in_float64_have_the_same_templates(precisions, supervised, seed):
-    """The same parts make up the same templates, and every image is taken for the same."""
-    for found in precisions.both(learn_shapes, 19, supervised, seed):
-        assert found.templates_exact
-        assert found.wrong == 0
+@pytest.mark.parametrize(
+    ("kind", "size", "seed"),
+    [
+        ("clusters", 19, 0),
+        ("labels", 21, 0),
+        *(pytest.param("clusters", 19, seed, marks=LONG) for seed in range(1, 10)),
+        *(pytest.param("labels", 19, seed, marks=LONG) for seed in range(10)),
+        *(
+            pytest.param(kind, size, seed, marks=LONG)
+            for kind in ("clusters", "labels", "noisy", "few labels", "stream", "bottom-up")
+            for size in (20, 21)
+            for seed in range(1, 4)
+        ),
+        *(
+            pytest.param(kind, 19, seed, marks=LONG)
+            for kind in ("active", *SCHEDULE_NAMES)
+            for seed in range(2)
+        ),
+    ],
+)
+def test_networks_learned_in_float64_have_the_same_weights(precisions, kind, size, seed):
+    small, large = precisions.both(learn_network, kind, size, seed)
+    assert len(small) == 2
+    for one, other in zip(small, large, strict=True):
+        assert one.any()
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("rank", "flips", "mode", "seed"),
+    [
+        (5, 0.3, "mpmp", 0),
+        (5, 0.3, "refined", 0),
+        *(
+            pytest.param(rank, flips, mode, seed, marks=LONG)
+            for rank in (5, 10)
+            for flips in (0.0, 0.1, 0.2, 0.3, 0.4)
+            for mode in ("mpmp", "refined", "automatic rank")
+            for seed in range(1, 3)
+        ),
+    ],
+)
+def test_tables_factorized_in_float64_have_the_same_factors(precisions, rank, flips, mode, seed):
+    small, large = precisions.both(factorize, rank, flips, mode, seed)
+    for one, other in zip(small, large, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=LONG) for k in range(2, 20))])

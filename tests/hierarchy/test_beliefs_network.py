@@ -84,12 +84,13 @@ def test_levels_above_keep_all_messages_or_an_active_set(name):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_passes_settle_something(name):
     net, _, passing = start(name, 1)
+    before = passing.weight_beliefs()[0].copy()
     for _ in range(10):
         passing.forward(Schedule(), [0.5] * len(net.levels))
         passing.backward()
     for beliefs in (*passing.weight_beliefs(), *passing.placement_beliefs()):
         assert np.isfinite(beliefs).all()
-    assert np.abs(passing.weight_beliefs()[0]).max() > 5
+    assert np.abs(passing.weight_beliefs()[0] - before).max() > 2
 
 
 @pytest.mark.parametrize("name", NETWORKS)

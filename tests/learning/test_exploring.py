@@ -21,7 +21,7 @@ from hcnet.layers import FeatureLayer
 from hcnet.learning import exploring
 from hcnet.learning.exploring import exploration_memory, explore, regions
 from hcnet.learning.options import starting_priors
-from hcnet.learning.passing import FADED, placement_prior, weight_prior_on_grid
+from hcnet.learning.passing import FADED, placement_prior, weight_prior
 from hcnet.messages import trees_of
 from hcnet.objective import Priors
 from tests.memory_peak import memory_peak
@@ -141,7 +141,7 @@ def lettered(size, seed=0, noise=0.0):
     layer = FeatureLayer(12, 1, (12, 12), (size, size))
     priors = starting_priors(Priors(), layer.feature_pixels)[0]
     rng = np.random.default_rng(seed)
-    prior = weight_prior_on_grid(priors.p_W, (1, 12, 12, 12), rng)
+    prior = weight_prior(priors.p_W, (1, 12, 12, 12), rng)
     return layer, images, priors, prior, rng
 
 

@@ -30,6 +30,7 @@ _FACTORS = (
     "or_merged",
     "tree_messages",
     "tree_down",
+    "damped",
     "pool_up",
     "pool_down",
 )
@@ -77,6 +78,7 @@ def compile_factors(
         "ONE": dtype(factors.ONE),
         "MINUS_INFINITY": dtype(minus_infinity),
         "HUGE": dtype(factors.HUGE),
+        "TO_STEPS": planes.TO_STEPS,
         "OFF": choices.OFF,
         "UNDECIDED": choices.UNDECIDED,
         "ROUNDS": choices.ROUNDS,

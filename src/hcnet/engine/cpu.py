@@ -15,11 +15,13 @@ from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, paral
 from hcnet.engine.cpu_pools import CPUPools
 from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
+from hcnet.grid import to_steps
 from hcnet.images import FloatArray
 from hcnet.messages import MOST_AT_ONCE, Messages
 
 _and_down, _and_up, _or_up = compiled.and_down, compiled.and_up, compiled.or_up
-_tree_down = compiled.tree_down
+_tree_down, _damped = compiled.tree_down, compiled.damped
+_TO_STEPS = to_steps(np.float32)
 _or_cap, _or_share, _or_answers = compiled.or_cap, compiled.or_share, compiled.or_answers
 
 # Numbers between arrays that no vector instruction reaches across.
@@ -97,10 +99,9 @@ def _commit(
     other: Any, t: Any, belief: Any, at: Any, own: Any, own_at: Any, n: Any, damping: Any
 ) -> None:
     """New messages out, damped, into `own` and `belief`; `other` are the other tops' messages."""
-    keep = np.float32(1) - damping
     for j in range(n):
         old = own[own_at + j]
-        value = keep * old + damping * _and_up(other[j], t[j])
+        value = _damped(old, _and_up(other[j], t[j]), damping, _TO_STEPS)
         own[own_at + j] = value
         belief[at + j] += value - old
 
@@ -108,10 +109,9 @@ def _commit(
 @inlined
 def _hold(other: Any, t: Any, own: Any, own_at: Any, out: Any, n: Any, damping: Any) -> None:
     """As `_commit`, but the changes go to `out` instead of the beliefs."""
-    keep = np.float32(1) - damping
     for j in range(n):
         old = own[own_at + j]
-        value = keep * old + damping * _and_up(other[j], t[j])
+        value = _damped(old, _and_up(other[j], t[j]), damping, _TO_STEPS)
         own[own_at + j] = value
         out[j] = value - old
 
@@ -218,12 +218,11 @@ def _answer(
     damping: Any,
 ) -> None:
     """New messages out of a run of leaves that all hear `up` from their OR."""
-    keep = np.float32(1) - damping
     for j in range(n):
         old_s, old_w = to_field[own + j], to_kernel[own + j]
         s, w = field[at + j] - old_s, kernel[kernel_at + j] - old_w
-        new_s = keep * old_s + damping * _and_up(w, up)
-        new_w = keep * old_w + damping * _and_up(s, up)
+        new_s = _damped(old_s, _and_up(w, up), damping, _TO_STEPS)
+        new_w = _damped(old_w, _and_up(s, up), damping, _TO_STEPS)
         to_field[own + j] = new_s
         to_kernel[own + j] = new_w
         field[at + j] += new_s - old_s
@@ -287,9 +286,8 @@ def _answer_alike(
         prefetch(to_kernel, next_at + i * run, run)
         _answer(alike, field, here, kernel, there, to_field, to_kernel, k, run, damping)
     if up != alike:
-        keep = np.float32(1) - damping
-        new_s = keep * old_s + damping * _and_up(from_w, up)
-        new_w = keep * old_w + damping * _and_up(from_s, up)
+        new_s = _damped(old_s, _and_up(from_w, up), damping, _TO_STEPS)
+        new_w = _damped(old_w, _and_up(from_s, up), damping, _TO_STEPS)
         field[f] += new_s - to_field[own]
         kernel[w] += new_w - to_kernel[own]
         to_field[own], to_kernel[own] = new_s, new_w

@@ -118,7 +118,7 @@ class CPUPools(HostArrays):
         """Messages from POOL to R; the largest change of one."""
         before = pools.to_R.copy()
         to_U, to_R = _planes(pools.to_U, pools.to_R)
-        _run_pool_to_R(len(to_U), to_U, pools.log_prior, to_R, np.float32(damping))
+        _run_pool_to_R(len(to_U), to_U, pools.log_prior, to_R, np.double(damping))
         return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:

@@ -13,7 +13,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from hcnet.factors import HUGE, ONE, larger, or_down, or_messages, pool_down, pool_up, smaller
+import numpy as np
+
+from hcnet.factors import (
+    HUGE,
+    damped,
+    larger,
+    or_down,
+    or_messages,
+    pool_down,
+    pool_up,
+    smaller,
+)
+from hcnet.grid import to_steps
+
+# In double precision a message is damped by any share and yet the same on all machines.
+TO_STEPS = float(to_steps(np.double))
 
 
 def or_to_U(below: Any, from_pool: Any, to_U: Any, window: Any, t: Any) -> None:
@@ -54,7 +69,7 @@ def pool_to_R(to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
 def pool_to_R_at(r: Any, c: Any, to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
     """Step 2 for one pool."""
     new = pool_up(to_U[r, c], log_prior[r, c], to_U.shape[2])
-    to_R[r, c] = (ONE - damping) * to_R[r, c] + damping * new
+    to_R[r, c] = damped(to_R[r, c], new, damping, TO_STEPS)
 
 
 def max_pool(below: Any, log_prior: Any, to_R: Any, window: Any, t: Any) -> None:

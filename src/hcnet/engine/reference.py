@@ -74,7 +74,7 @@ class ReferenceEngine(HostArrays):
         """Messages from POOL to R; the largest change of one."""
         before = pools.to_R.copy()
         for at in np.ndindex(pools.to_R.shape[:2]):
-            planes.pool_to_R(pools.to_U[at], pools.log_prior, pools.to_R[at], damping)
+            planes.pool_to_R(pools.to_U[at], pools.log_prior, pools.to_R[at], np.double(damping))
         return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
@@ -109,6 +109,8 @@ class ReferenceEngine(HostArrays):
     def _update_tree(
         self, m: Messages, k: int, field: Array, kernel: Array, damping: float
     ) -> tuple[Array, Array]:
+        old_field: Any
+        old_kernel: Any
         old_field, old_kernel = np.zeros((2, m.layout.leaves))
         if m.keeps_messages:
             old_field[:], old_kernel[:] = m.to_field[k], m.to_kernel[k]
@@ -116,8 +118,9 @@ class ReferenceEngine(HostArrays):
         w: Any = kernel[m.trees[k, 1]] - old_kernel
         n = m.layout.leaves
         factors.tree_messages(float(m.evidence[k]), s, w, [0.0] * n, n)
-        new_field = (1 - damping) * old_field + damping * s
-        new_kernel = (1 - damping) * old_kernel + damping * w
+        # Of arrays as of numbers, and in double precision.
+        new_field = factors.damped(old_field, s, damping, planes.TO_STEPS)
+        new_kernel = factors.damped(old_kernel, w, damping, planes.TO_STEPS)
         if m.keeps_messages:
             m.to_field[k] = new_field
             m.to_kernel[k] = new_kernel

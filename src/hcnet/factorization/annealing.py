@@ -21,7 +21,8 @@ from hcnet.factorization.factors import (
     marginal_log_joint,
     plug_in,
 )
-from hcnet.images import FloatArray, Noise
+from hcnet.grid import on_grid
+from hcnet.images import Noise
 from hcnet.objective import Priors
 
 # The evidence of an entry rises over this range while bits are sampled: from "anything goes"
@@ -47,7 +48,7 @@ class Annealing:
             (rng.random((rows, rank)) < (fixed.p_S or p)).astype(np.int8),
             (rng.random((columns, rank)) < (fixed.p_W or p)).astype(np.int8),
         )
-        self._prior = np.full(rank, logit(p), np.float32)
+        self._prior = np.full(rank, logit(p))
         last = LAST
         if fixed.p01 is not None and fixed.p10 is not None:
             error = max((fixed.p01 + fixed.p10) / 2, 1e-3)
@@ -69,7 +70,7 @@ class Annealing:
             # Unit evidence at inverse temperature β has log-odds ±β; the prior keeps its strength.
             beta = float(self._evidence[k])
             unit = 1 / (1 + np.e)
-            prior = self._prior / np.float32(beta)
+            prior = on_grid(self._prior / beta)
             self._sampler.sweep(self.factors, Parameters(Noise(unit, unit), prior, prior), beta)
             return True
         if k < SWEEPS + RELAX:
@@ -209,9 +210,9 @@ class PosteriorMean:
         return self
 
     @property
-    def mean(self) -> FloatArray:
+    def mean(self) -> NDArray[np.double]:
         """Posterior probability that an entry of the noise-free table is on."""
-        return np.asarray(self._sum / max(self.n_samples, 1), dtype=np.float32)
+        return np.asarray(self._sum.astype(np.double) / max(self.n_samples, 1))
 
     @property
     def vote(self) -> Factors:
@@ -220,14 +221,14 @@ class PosteriorMean:
         return Factors(S, W)
 
 
-def project(mean: FloatArray, starts: list[Factors], sampler: Sampler) -> Factors:
+def project(mean: NDArray[np.double], starts: list[Factors], sampler: Sampler) -> Factors:
     """Binary factors with the fewest expected wrong entries under the posterior mean."""
-    evidence = 2 * mean - 1
+    evidence = on_grid(2 * mean - 1)
     best, least = starts[0], -np.inf
     for start in starts:
         factors = start.copy()
         sampler.climb_towards(factors, evidence, 50)
-        agreement = float((evidence * factors.product()).sum())
+        agreement = float((evidence * factors.product()).sum(dtype=np.double))
         if agreement > least:
             best, least = factors, agreement
     return best

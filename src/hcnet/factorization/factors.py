@@ -15,6 +15,7 @@ from hcnet.archive.contents import Contents
 from hcnet.archive.fields import listed, probability, whole
 from hcnet.archive.reading import Section
 from hcnet.engine.cpu_compilation import entry
+from hcnet.grid import on_grid
 from hcnet.images import BoolArray, FloatArray, Noise
 from hcnet.objective import Counts, Priors
 
@@ -49,10 +50,10 @@ class Table:
         return float(np.clip(self.on.sum() / max(int(self.observed.sum()), 1), 0.02, 0.98))
 
     def evidence(self, noise: Noise) -> FloatArray:
-        """Log-odds per entry; 0 where it is not observed."""
+        """Log-odds per entry, on the grid; 0 where it is not observed."""
         # Estimated noise can pass one half on the way; evidence must not change its sign.
-        k1, k0 = max(noise.k1, 1e-3), min(noise.k0, -1e-3)
-        return (self.on * np.float32(k1) + self.off * np.float32(k0)).astype(np.float32)
+        k1, k0 = on_grid([max(noise.k1, 1e-3), min(noise.k0, -1e-3)])
+        return np.where(self.on, k1, np.where(self.off, k0, np.float32(0)))
 
 
 @dataclass(eq=False)
@@ -135,7 +136,7 @@ def _log_beta(on: Any, n: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """Evidence per entry and prior log-odds per component, for one pass."""
+    """Evidence per entry and prior log-odds per component, for one pass; on the grid."""
 
     noise: Noise
     prior_S: FloatArray
@@ -176,7 +177,7 @@ def plug_in(factors: Factors, table: Table, fixed: Priors, shared: bool) -> Para
             density = np.full(factors.rank, (ones.sum() + 1) / (bits.size + 2))
         else:
             density = (ones + 1) / (size + 2)
-        densities.append(logit(density).astype(np.float32))
+        densities.append(on_grid(logit(density)))
     return Parameters(noise, *densities)
 
 
@@ -186,6 +187,7 @@ def _pass(E: Any, S: Any, columns: Any, prior: Any, beta: Any, draws: Any) -> in
 
     The log-odds of a bit are its prior plus the evidence of the entries that only it could
     switch on.  `beta` is the inverse temperature; with beta = 0 bits take their better value.
+    Sums are exact, and what is drawn is double precision: no rounding decides about a bit.
     """
     n_rows, F = S.shape
     n_columns = columns.shape[1]
@@ -258,6 +260,6 @@ class Sampler:
         self._noise = None
 
     def _half(self, E: FloatArray, bits: Bits, given: Bits, prior: FloatArray, beta: float) -> int:
-        draws = self.rng.random(bits.shape, np.float32)
+        draws = self.rng.random(bits.shape)
         columns = np.ascontiguousarray(given.T, dtype=np.float32)
-        return int(_pass(E, bits, columns, prior, np.float32(beta), draws))
+        return int(_pass(E, bits, columns, prior, beta, draws))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.factors import HUGE
+from hcnet.grid import single
 from hcnet.hierarchy.decoding import Configuration, Scene, decode, each, improved, replaced
 from hcnet.hierarchy.forward import forward
 from hcnet.hierarchy.network import Network, Weights
@@ -45,7 +46,7 @@ def agreeing(network: Network, codes: IntArray) -> BoolArray:
 def template_scores(network: Network, up: FloatArray, allowed: BoolArray) -> FloatArray:
     """Messages up to the templates plus their prior: (images, templates × positions)."""
     prior = class_log_prior(network.classes, up.shape, allowed)
-    return np.asarray(up.reshape(len(up), -1) + prior)
+    return np.asarray(up.reshape(len(up), -1) + single(prior))
 
 
 def explain(

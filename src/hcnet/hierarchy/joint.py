@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.devices import on_gpu
+from hcnet.grid import single
 from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.decoding import pixel_log_probabilities, top_log_prior, weight_log_prior
 from hcnet.hierarchy.explaining import MOST_OBJECTS, explain
@@ -74,7 +75,8 @@ class DeviceJoint:
         evidence = images.evidence(network.noise)
         self._evidence, self._left = arrays.hold(evidence), arrays.hold(evidence)
         up = self._levels[-1].up
-        self._prior = arrays.hold(class_log_prior(network.classes, up.shape, allowed))
+        prior = class_log_prior(network.classes, up.shape, allowed)
+        self._prior = arrays.hold(single(prior))
         self._best, self._new = (arrays.hold(np.zeros(up.shape, np.uint8)) for _ in range(2))
         self._entries = arrays.hold(np.zeros(n, np.int64))
 

@@ -106,8 +106,9 @@ class NetworkLearning:
     ) -> None:
         self._network, self._options = network, options
         priors = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
-        evidence = images.evidence(network.noise)
-        self._passing = NetworkPassing(network, evidence, priors, allowed, options.engine, rng)
+        evidence = images.evidence_on_grid(network.noise)
+        start = network, evidence, priors, allowed, options.engine, rng
+        self._passing = NetworkPassing(*start, exact=True)
         self._joint = start_joint(options.engine, network, images, allowed)
         self._voters: list[Decided] = []
         self._beliefs = self._passing.weight_beliefs()

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.grid import single
 from hcnet.hierarchy.convolution import bconv
 from hcnet.images import BoolArray, FloatArray, Noise
 from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer
@@ -30,7 +31,7 @@ class Level:
     @cached_property
     def log_prior(self) -> FloatArray:
         """Log-probabilities of the members of all pools, (height, width, members)."""
-        return pool_log_prior(self.pool, self.window)
+        return single(pool_log_prior(self.pool, self.window))
 
     def __getstate__(self) -> dict[str, object]:
         # Without `log_prior`: it can be larger than all the rest, and from a file that is mapped

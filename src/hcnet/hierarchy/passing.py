@@ -18,9 +18,10 @@ from hcnet.engine.cpu_pools import max_pool
 from hcnet.engine.devices import on_gpu
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
+from hcnet.grid import on_grid, single
 from hcnet.hierarchy.network import Network
 from hcnet.images import BoolArray, FloatArray, Images
-from hcnet.pool_messages import class_log_prior, pool_memory, start_pools, wake
+from hcnet.pool_messages import class_log_prior, pool_log_prior, pool_memory, start_pools, wake
 
 
 class NetworkPassing:
@@ -35,12 +36,16 @@ class NetworkPassing:
         engine: str,
         rng: np.random.Generator,
         alike: bool = False,
+        exact: bool = False,
     ) -> None:
         """Start as Algorithm 1 does: messages up are 0, messages down are minus infinity.
 
         `weight_priors` are log-odds, (features, channels, height, width) per level; `allowed` is
-        (images, templates); with `alike` all images have their trees in the same order.
+        (images, templates); with `alike` all images have their trees in the same order.  To learn,
+        evidence and priors should be on the grid; with `exact` those of the network are taken
+        there, too.
         """
+        rounded = on_grid if exact else single
         self.network = network
         self._engine = updates_by(engine)
         self._rng = rng
@@ -48,7 +53,8 @@ class NetworkPassing:
         self._evidence, self._strongest = hold(evidence), float(np.abs(evidence).max(initial=0.0))
         n = len(evidence)
         self._pools = [
-            start_pools(level.pool, n, level.log_prior, hold) for level in network.levels
+            start_pools(level.pool, n, rounded(pool_log_prior(level.pool, level.window)), hold)
+            for level in network.levels
         ]
         self._trees: list[FeaturePassing] = []
         self._up = []  # messages up to every S
@@ -66,7 +72,7 @@ class NetworkPassing:
             self._trees.append(start_passing(engine, *start, near))
             up = np.zeros((n, layer.n_features, *layer.placement_size), np.float32)
             self._up.append(hold(up))
-        self._class_prior = hold(class_log_prior(network.classes, up.shape, allowed))
+        self._class_prior = hold(rounded(class_log_prior(network.classes, up.shape, allowed)))
         self.change = np.inf  # of the messages from the pools to R, in the last pass
         self._image_down = hold(np.full_like(evidence, -HUGE))
 
@@ -188,7 +194,11 @@ def ink(network: Network, evidence: FloatArray) -> BoolArray:
 
 def count_ink(engine: str, network: Network, images: Images) -> int | None:
     """How many elements have `ink`, for those engines that want to know."""
-    return int(ink(network, images.evidence(network.noise)).sum()) if engine == BELIEFS else None
+    return (
+        int(ink(network, images.evidence_on_grid(network.noise)).sum())
+        if engine == BELIEFS
+        else None
+    )
 
 
 def passing_memory(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
 from hcnet.archive.contents import Contents
@@ -67,7 +66,7 @@ class MessagePassing:
         self._priors = priors
         self._rng = rng
         shape = (layer.n_channels, layer.n_features, *layer.feature_size)
-        prior = weight_prior_on_grid(priors.p_W, shape, rng)
+        prior = weight_prior(priors.p_W, shape, rng)
         evidence = images.evidence_on_grid(priors.noise)
         start = (layer, images.observed, evidence, placement_prior(priors.p_S), prior)
         self._passing = start_passing(options.engine, *start, rng, ink=evidence > 0)
@@ -171,21 +170,10 @@ def memory_needed(layer: FeatureLayer, images: Images, options: PassingOptions) 
 
 
 def weight_prior(p_W: float, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-    """Log-odds of W, each from a probability drawn from (0.9 p_W, p_W)."""
-    return np.asarray(_drawn(p_W, shape, rng), dtype=np.float32)
-
-
-def weight_prior_on_grid(
-    p_W: float, shape: tuple[int, ...], rng: np.random.Generator
-) -> FloatArray:
-    """The same for layers whose messages are not damped: sums of them are exact."""
-    return on_grid(_drawn(p_W, shape, rng))
-
-
-def _drawn(p_W: float, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.double]:
-    return np.asarray(logit(rng.uniform(SYMMETRY * p_W, p_W, shape)))
+    """Log-odds of W, each from a probability drawn from (0.9 p_W, p_W); on the grid."""
+    return on_grid(logit(rng.uniform(SYMMETRY * p_W, p_W, shape)))
 
 
 def placement_prior(p_S: float) -> float:
-    """Log-odds of S."""
+    """Log-odds of S, on the grid."""
     return float(on_grid(logit(p_S)))

@@ -17,7 +17,7 @@ from hcnet.engine.devices import is_deterministic
 from hcnet.engine.driver import Measurement
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
-from hcnet.learning.passing import PassingOptions, placement_prior, weight_prior_on_grid
+from hcnet.learning.passing import PassingOptions, placement_prior, weight_prior
 from hcnet.objective import Priors, code_length
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
@@ -53,7 +53,7 @@ class ManyStarts:
             images.observed,
             images.evidence_on_grid(priors[0].noise),
             np.array([placement_prior(float(start.p_S or 0)) for start in priors]),
-            np.stack([weight_prior_on_grid(float(start.p_W or 0), shape, rng) for start in priors]),
+            np.stack([weight_prior(float(start.p_W or 0), shape, rng) for start in priors]),
             rng,
         )
         self._leaders: list[Explanation] = []

@@ -80,11 +80,12 @@ class NetworkStream:
         images, allowed = batch.images, batch.allowed
         passing = NetworkPassing(
             self.network,
-            images.evidence(self.network.noise),
+            images.evidence_on_grid(self.network.noise),
             self.beliefs.prior(),
             allowed,
             self.options.engine,
             self.rng,
+            exact=True,
         )
         for _ in range(self.passes):
             passing.forward(self.options.schedule, self.options.damping)

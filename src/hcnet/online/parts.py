@@ -32,7 +32,7 @@ from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.options import AUTO_FEATURES, dead_start, starting_priors
-from hcnet.learning.passing import PassingOptions, placement_prior, weight_prior_on_grid
+from hcnet.learning.passing import PassingOptions, placement_prior, weight_prior
 from hcnet.messages import trees_of
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
@@ -118,7 +118,7 @@ class PartsStream:
         self._priors = starting_priors(priors, feature_pixels)[0]
         assert self._priors.p_W is not None
         size = (shape.n_channels, shape.n_features, *shape.feature_size)
-        self.beliefs = Beliefs([weight_prior_on_grid(self._priors.p_W, size, rng)], forgetting)
+        self.beliefs = Beliefs([weight_prior(self._priors.p_W, size, rng)], forgetting)
         self.tally = Tally(np.zeros(shape.n_features))
         self.recent: deque[Images] = deque()
         self.n_images = 0

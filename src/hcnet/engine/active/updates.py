@@ -12,10 +12,12 @@ import numpy as np
 
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel, pointer
 from hcnet.factors import HUGE
+from hcnet.grid import to_steps
 
 _and_down, _and_up, _or_up = compiled.and_down, compiled.and_up, compiled.or_up
 _or_cap, _or_share, _or_answers = compiled.or_cap, compiled.or_share, compiled.or_answers
-_or_down = compiled.or_down
+_or_down, _damped = compiled.or_down, compiled.damped
+_TO_STEPS = to_steps(np.float32)
 
 
 @inlined
@@ -36,7 +38,6 @@ def _run(order: Any, lists: Any, E: Any, U: Any, seen: Any, beliefs: Any, dampin
     trees, base, begin, offset, who, to_S, to_W = _pointers(lists)
     seen_S, seen_W = pointer(seen[0]), pointer(seen[1])
     S, W = pointer(beliefs[0]), pointer(beliefs[1])
-    keep = np.float32(1) - damping
     longest = 0
     for k in order:
         longest = max(longest, begin[k + 1] - begin[k])
@@ -60,8 +61,8 @@ def _run(order: Any, lists: Any, E: Any, U: Any, seen: Any, beliefs: Any, dampin
         for j in range(n):
             p = who[start + j]
             old_S, old_W = to_S[start + j], to_W[start + j]
-            new_S = keep * old_S + damping * _and_up(w[j], t[j])
-            new_W = keep * old_W + damping * _and_up(s[j], t[j])
+            new_S = _damped(old_S, _and_up(w[j], t[j]), damping, _TO_STEPS)
+            new_W = _damped(old_W, _and_up(s[j], t[j]), damping, _TO_STEPS)
             to_S[start + j], to_W[start + j] = new_S, new_W
             S[p] += new_S - old_S
             W[here + offset[p]] += new_W - old_W

@@ -105,7 +105,7 @@ class CUDAPools:
         before = arrays.copied(pools.to_R)
         to_U, to_R = planes_of(pools.to_U, pools.to_R)
         _run_pool_to_R[blocks_for(to_R.size), THREADS](
-            to_U, pools.log_prior, to_R, np.float32(damping)
+            to_U, pools.log_prior, to_R, np.double(damping)
         )
         return arrays.largest(pools.to_R, before)
 

@@ -24,11 +24,13 @@ from hcnet.engine.cuda.compilation import (
     kernel_for,
 )
 from hcnet.factors import HUGE
+from hcnet.grid import to_steps
 
 _and_down, _and_up = compiled.and_down, compiled.and_up
 _or_cap, _or_share, _or_message = compiled.or_cap, compiled.or_share, compiled.or_message
 _or_outcome, _larger, _smaller = compiled.or_outcome, compiled.larger, compiled.smaller
-_merged_second = compiled.merged_second
+_merged_second, _damped = compiled.merged_second, compiled.damped
+_TO_STEPS = to_steps(np.float32)
 
 # What becomes of a change of a belief: written, as nobody else has it; added while others add,
 # too, in the order of chance; or held back.
@@ -184,7 +186,6 @@ def lane_kernel(
         begins, ends = np.int64(begin[lane]), np.int64(end[lane])
         field_start, kernel_start = np.uint64(field_from[lane]), np.uint64(weights_from[lane])
         held_at = np.uint64(lane) * n
-        keep = np.float32(1) - damping
         if begins >= ends:
             return
         # Three trees are under way: of one the answers are worked out, the messages of the next are
@@ -229,8 +230,8 @@ def lane_kernel(
                 if even or j < n:
                     s, w = seen_field[i] - old_field[i], seen_kernel[i] - old_kernel[i]
                     up = _or_message(b, _and_down(s, w), total, cap, first, second)
-                    new_field = keep * old_field[i] + damping * _and_up(w, up)
-                    new_kernel = keep * old_kernel[i] + damping * _and_up(s, up)
+                    new_field = _damped(old_field[i], _and_up(w, up), damping, _TO_STEPS)
+                    new_kernel = _damped(old_kernel[i], _and_up(s, up), damping, _TO_STEPS)
                     to_field[k * n + j], to_kernel[k * n + j] = new_field, new_kernel
                     d_field, d_kernel = new_field - old_field[i], new_kernel - old_kernel[i]
                     commit_field(
@@ -268,7 +269,7 @@ def _visit(field_change: Change, kernel_change: Change) -> Any:
     ) -> None:
         width, row = np.uint64(shape[4]), np.uint64(shape[1] * shape[2])
         n = np.uint64(shape[3]) * width
-        cap, keep = _or_cap(b), np.float32(1) - damping
+        cap = _or_cap(b)
         total = np.float32(0)
         first, second = np.float32(-HUGE), np.float32(-HUGE)
         for leaf in range(cuda.threadIdx.x, shape[3] * shape[4], cuda.blockDim.x):
@@ -286,8 +287,8 @@ def _visit(field_change: Change, kernel_change: Change) -> Any:
             old_field, old_kernel = to_field[k * n + j], to_kernel[k * n + j]
             s, w = seen_field - old_field, seen_kernel - old_kernel
             up = _or_message(b, _and_down(s, w), total, cap, first, second)
-            new_field = keep * old_field + damping * _and_up(w, up)
-            new_kernel = keep * old_kernel + damping * _and_up(s, up)
+            new_field = _damped(old_field, _and_up(w, up), damping, _TO_STEPS)
+            new_kernel = _damped(old_kernel, _and_up(s, up), damping, _TO_STEPS)
             to_field[k * n + j], to_kernel[k * n + j] = new_field, new_kernel
             commit_field(field, place, seen_field, new_field - old_field, held_field, held_at + j)
             commit_kernel(

@@ -26,10 +26,12 @@ from hcnet.engine.cuda.compilation import (
 )
 from hcnet.engine.cuda.trees import block_sums
 from hcnet.factors import HUGE
+from hcnet.grid import to_steps
 
 _and_down, _and_up = compiled.and_down, compiled.and_up
 _or_cap, _or_share, _or_message = compiled.or_cap, compiled.or_share, compiled.or_message
 _or_up, _larger, _smaller = compiled.or_up, compiled.larger, compiled.smaller
+_damped, _TO_STEPS = compiled.damped, to_steps(np.float32)
 
 # Threads of a tree.  The simulator has one: others would have to wait for each other in a function
 # of another module, which it cannot do.
@@ -96,7 +98,7 @@ def _visit(change: Change) -> Any:
         edges = g.channels * plane
         element = np.uint64(element_at(n, a, row, column, g))
         b = E[element]
-        cap, keep = _or_cap(b), np.float32(1) - damping
+        cap = _or_cap(b)
         total, first, second = np.float32(0), np.float32(-HUGE), np.float32(-HUGE)
         for y in range(runs):
             begin = first_slot + y * run_apart(seats)
@@ -122,8 +124,8 @@ def _visit(change: Change) -> Any:
                     old_S, old_W, seen_S, seen_W = to_S[edge], to_W[edge], S[slot], W[weight]
                     s, w = seen_S - old_S, seen_W - old_W
                     up = _or_message(b, _and_down(s, w), total, cap, first, second)
-                    new_S = keep * old_S + damping * _and_up(w, up)
-                    new_W = keep * old_W + damping * _and_up(s, up)
+                    new_S = _damped(old_S, _and_up(w, up), damping, _TO_STEPS)
+                    new_W = _damped(old_W, _and_up(s, up), damping, _TO_STEPS)
                     to_S[edge], to_W[edge] = new_S, new_W
                     if places_change:
                         S[slot] = seen_S + (new_S - old_S)

@@ -35,6 +35,14 @@ def to_steps(precision: type[np.floating[Any]]) -> Any:
     return precision(1.5 * 2.0 ** np.finfo(precision).nmant * STEP)
 
 
+def exact_share(damping: float) -> np.double:
+    """The share, with so few digits that its product with a message is exact in double precision.
+
+    Then it does not matter whether a machine rounds between multiplying and adding.
+    """
+    return np.double(np.single(damping))
+
+
 def single(values: ArrayLike) -> NDArray[np.float32]:
     """As near as single precision comes, for what need not be exact."""
     return np.asarray(values, np.float32)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from hcnet.grid import on_grid
+
 
 def random_images(layer, n_images, placements, rng):
     """Parts (features, channels, height, width), and images with so many of them each."""
@@ -25,7 +27,7 @@ def problem(layer, n_images, seed, lead):
     rng = np.random.default_rng(seed)
     parts, pixels = random_images(layer, n_images, 3, rng)
     observed = rng.random(pixels.shape) < 0.9
-    evidence = np.where(observed, np.where(pixels, K, -K), 0).astype(np.float32)
+    evidence = on_grid(np.where(observed, np.where(pixels, K, -K), 0))
     prior = rng.uniform(-0.6, -0.4, (layer.n_channels, layer.n_features, *layer.feature_size))
     prior += lead * np.where(np.swapaxes(parts, 0, 1), 1, -1)
-    return layer, observed, evidence, -3 * K, prior.astype(np.float32)
+    return layer, observed, evidence, float(on_grid(-3 * K)), on_grid(prior)

@@ -15,6 +15,7 @@ from hcnet import factors
 from hcnet.engine import planes
 from hcnet.engine.host import HostArrays
 from hcnet.engine.schedules import Batch
+from hcnet.grid import exact_share
 from hcnet.images import FloatArray
 from hcnet.messages import Messages
 from hcnet.pool_messages import PoolMessages
@@ -74,7 +75,7 @@ class ReferenceEngine(HostArrays):
         """Messages from POOL to R; the largest change of one."""
         before = pools.to_R.copy()
         for at in np.ndindex(pools.to_R.shape[:2]):
-            planes.pool_to_R(pools.to_U[at], pools.log_prior, pools.to_R[at], np.double(damping))
+            planes.pool_to_R(pools.to_U[at], pools.log_prior, pools.to_R[at], exact_share(damping))
         return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:

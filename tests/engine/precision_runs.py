@@ -50,29 +50,31 @@ def learn(name, seed, algorithm="refined"):
     return Learned(model.features_, clean, model.compression_ratio_)
 
 
+# What a network learns from, and how: (data, share of labels, options of the estimator).
+NETWORKS = {
+    "clusters": ({}, 0.0, {}),
+    "labels": ({}, 1.0, {}),
+    "few labels": ({}, 0.1, {}),
+    "noisy": ({"noise": 0.1}, 1.0, {}),
+    "stream": ({"n_images": 400}, 0.0, {"batch_size": 50}),
+    "bottom-up": ({}, 1.0, {"algorithm": "bottom-up"}),
+    "active": ({}, 0.0, {"engine": "active"}),
+    **{name: ({}, 0.0, {"schedule": name}) for name in SCHEDULE_NAMES},
+}
+
+
 def learn_network(kind, size, seed):
     """The weights of a network of two layers, as most benchmarks of networks learn it.
 
-    These are `shapes`, `noise`, `semisupervised` and `online`.
+    These are `shapes`, `semisupervised`, `noise` and `online`.
     """
-    options = {}
-    if kind == "noisy":
-        data = shapes(feature_size=size, noise=0.1, random_state=seed)
-    elif kind == "stream":
-        data, options = shapes(400, feature_size=size, random_state=seed), {"batch_size": 50}
-    else:
-        data = shapes(feature_size=size, random_state=seed)
-    labels = data.labels if kind in ("labels", "noisy", "bottom-up") else None
-    if kind == "few labels":
-        labels = np.where(np.arange(len(data.labels)) < 10, data.labels, -1)
-    if kind == "bottom-up":
-        options = {"algorithm": "bottom-up"}
-    elif kind in SCHEDULE_NAMES:
-        options = {"schedule": kind}
-    elif kind == "active":
-        options = {"engine": "active"}
-    model = network(size, labels is not None, random_state=seed, **options)
-    return model.fit(data.images, labels).weights_
+    given, labelled, options = NETWORKS[kind]
+    data = shapes(feature_size=size, random_state=seed, **given)
+    model = network(size, labelled > 0, random_state=seed, **options)
+    if not labelled:
+        return model.fit(data.images).weights_
+    known = np.arange(len(data.labels)) < labelled * len(data.labels)
+    return model.fit(data.images, np.where(known, data.labels, -1)).weights_
 
 
 def factorize(rank, flips, mode, seed):

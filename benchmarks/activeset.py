@@ -198,7 +198,7 @@ def digits(bench: Benchmark, n_images: int, passes: int) -> None:
     network = digit_network()
     allowed = np.array(network.classes.categories)[None] == labels[:, None]
     images = Images(pixels, np.ones(pixels.shape, bool))
-    evidence = images.evidence(network.noise)
+    evidence = images.evidence_on_grid(network.noise)
     nothing = [np.zeros(level.weight_shape, bool) for level in network.levels]
     joint = start_joint(ENGINES[0], network, images, allowed)
     empty = joint.of(nothing)
@@ -207,7 +207,7 @@ def digits(bench: Benchmark, n_images: int, passes: int) -> None:
         def fit(engine: str = engine) -> tuple[list[float], list[int], list[list[BoolArray]]]:
             rng = np.random.default_rng(0)
             priors = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
-            passing = NetworkPassing(network, evidence, priors, allowed, engine, rng)
+            passing = NetworkPassing(network, evidence, priors, allowed, engine, rng, exact=True)
             seconds, active, weights = [], [], []
             for _ in range(passes):
                 began = time.perf_counter()

@@ -7,7 +7,7 @@ import pytest
 
 from hcnet.engine import planes
 from hcnet.factors import HUGE, and_down, and_up, damped, or_message
-from hcnet.grid import STEP, exact_share, on_grid
+from hcnet.grid import STEP, on_grid, pool_share, to_steps, tree_share
 from hcnet.images import Images, Noise
 from hcnet.learning.passing import placement_prior, weight_prior
 
@@ -51,9 +51,9 @@ def test_messages_stay_on_the_grid():
 def test_damped_messages_stay_on_the_grid_and_are_the_same_in_any_precision(damping):
     rng = np.random.default_rng(2)
     for old, new in on_grid(rng.normal(0, 100, (500, 2))):
-        share = exact_share(damping)
-        found = damped(old, new, share, planes.TO_STEPS)
-        assert found == damped(float(old), float(new), share, planes.TO_STEPS)
+        share = pool_share(damping)
+        found = damped(old, new, share, planes.POOL_TO_STEPS)
+        assert found == damped(float(old), float(new), share, planes.POOL_TO_STEPS)
         assert multiples(found)
         # Not even a product is rounded before the steps are.
         left = Fraction(1 - float(share)) * Fraction(float(new) - float(old))
@@ -64,9 +64,23 @@ def test_damped_messages_stay_on_the_grid_and_are_the_same_in_any_precision(damp
             assert found == new
 
 
+@pytest.mark.parametrize("damping", [1e-4, 0.05, 0.1, 1 / 3, 0.5, 0.9, 1.0])
+def test_trees_are_damped_exactly_in_single_precision(damping):
+    share, rng = tree_share(damping), np.random.default_rng(3)
+    assert abs(share - damping) <= 1 / 64
+    steps = to_steps(np.float32)
+    for old, new in on_grid(rng.uniform(-30, 30, (500, 2))):
+        found = damped(old, new, np.float32(share), steps)
+        assert isinstance(found, np.float32)
+        assert found == damped(float(old), float(new), share, planes.POOL_TO_STEPS)
+
+
 def test_damped_messages_of_certainties_stay_finite():
     for old, new in ((0.0, -HUGE), (-HUGE, HUGE), (HUGE, 1.5)):
-        assert damped(old, new, 0.25, planes.TO_STEPS) == pytest.approx(0.75 * old + 0.25 * new)
+        wanted = pytest.approx(0.75 * old + 0.25 * new)
+        assert damped(old, new, 0.25, planes.POOL_TO_STEPS) == wanted
+        single = np.float32(old), np.float32(new), np.float32(0.25), to_steps(np.float32)
+        assert damped(*single) == wanted
 
 
 def test_what_is_certain_stays_so():

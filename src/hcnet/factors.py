@@ -218,7 +218,7 @@ def damped(old: float, new: float, damping: float, to_steps: float) -> float:
     """A message that goes only part of the way to its new value.
 
     What is left of the way is whole steps, so that messages on the grid stay there: `to_steps` is
-    `grid.to_steps` of the precision in which `damping` comes.
+    `grid.to_steps` of the precision in which `damping` comes.  Messages are finite here.
     """
     if damping == ONE:  # compilers make a loop of its own of it
         return new

@@ -14,9 +14,11 @@ from hcnet import BooleanMatrixFactorization, FeatureLearner
 from hcnet.benchmark.paper_images import PAPER_IMAGES
 from hcnet.benchmark.shape_models import network
 from hcnet.datasets import boolean_matrix, deconvolution, shapes, two_bars
+from hcnet.engine import choice
 from hcnet.engine.choice import updates_by
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
+from hcnet.grid import on_grid
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
 from hcnet.messages import start_messages, trees_of
@@ -58,9 +60,12 @@ NETWORKS = {
     "noisy": ({"noise": 0.1}, 1.0, {}),
     "stream": ({"n_images": 400}, 0.0, {"batch_size": 50}),
     "bottom-up": ({}, 1.0, {"algorithm": "bottom-up"}),
-    "active": ({}, 0.0, {"engine": "active"}),
     **{name: ({}, 0.0, {"schedule": name}) for name in SCHEDULE_NAMES},
+    "active set": ({}, 0.0, {}),
 }
+
+
+SMALL = choice.SMALL
 
 
 def learn_network(kind, size, seed):
@@ -69,6 +74,7 @@ def learn_network(kind, size, seed):
     These are `shapes`, `semisupervised`, `noise` and `online`.
     """
     given, labelled, options = NETWORKS[kind]
+    choice.SMALL = 0 if kind == "active set" else SMALL  # these images are few
     data = shapes(feature_size=size, random_state=seed, **given)
     model = network(size, labelled > 0, random_state=seed, **options)
     if not labelled:
@@ -88,8 +94,8 @@ def factorize(rank, flips, mode, seed):
     return model.components_, model.codes_
 
 
-def hinted(data, n_images, seed):
-    """The arguments of `start_messages` for images whose parts are hinted at, all float32."""
+def hinted(data, n_images, seed, rounded=on_grid):
+    """The arguments of `start_messages` for images whose parts are hinted at."""
     pixels, truth = data.images[:n_images], np.swapaxes(data.features, 0, 1)
     images = Images(pixels, np.ones(pixels.shape, bool))
     size, n = data.feature_size, len(data.features)
@@ -97,16 +103,26 @@ def hinted(data, n_images, seed):
     rng = np.random.default_rng(seed)
     prior = logit(rng.uniform(0.27, 0.3, truth.shape)) + HINT * (2 * truth - 1)
     trees = trees_of(images.observed, rng)
-    evidence = images.evidence(Noise(1e-4, 1e-4)).astype("f4")
-    return layer, trees, evidence, np.array(logit(1e-4), "f4"), prior.astype("f4")
+    numbers = images.evidence(Noise(1e-4, 1e-4)), logit(1e-4), prior
+    return layer, trees, *(rounded(x) for x in numbers)
 
 
-def bars_beliefs(seed, damping, sweeps, change=0.0, schedule="sequential"):
-    """Beliefs of the weights of the noisy bars after every sweep; `change` disturbs the priors."""
+def bars_beliefs(seed, damping, sweeps):
+    """Beliefs of the weights of the noisy bars after every sweep."""
     messages = start_messages(*hinted(two_bars(random_state=seed), 1, seed))
+    return _after_sweeps(CPUEngine(), messages, "sequential", damping, sweeps)
+
+
+def rounded_bars_beliefs(seed, sweeps, change=0.0):
+    """The same undamped, from numbers off the grid; `change` disturbs the priors."""
+
+    def single(x):
+        return np.asarray(x, "f4")
+
+    messages = start_messages(*hinted(two_bars(random_state=seed), 1, seed, single))
     changes = np.random.default_rng(99).normal(0, change, messages.kernel.shape)
     messages.kernel += changes.astype(messages.kernel.dtype)
-    return _after_sweeps(CPUEngine(), messages, schedule, damping, sweeps)
+    return _after_sweeps(CPUEngine(), messages, "sequential", 1.0, sweeps)
 
 
 def pattern_beliefs(engine, schedule, sweeps):

@@ -84,7 +84,7 @@ def test_levels_above_keep_all_messages_or_an_active_set(name):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_passes_settle_something(name):
     net, _, passing = start(name, 1)
-    before = passing.weight_beliefs()[0].copy()
+    before = passing.weight_beliefs()[0].copy()  # priors, of which some are larger than others
     for _ in range(10):
         passing.forward(Schedule(), [0.5] * len(net.levels))
         passing.backward()

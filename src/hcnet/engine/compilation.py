@@ -10,6 +10,7 @@ import numpy as np
 
 from hcnet import factors
 from hcnet.engine import choices, planes
+from hcnet.grid import to_steps
 
 # Those that others call come first.
 _FACTORS = (
@@ -67,6 +68,9 @@ def compile_factors(
 ) -> types.SimpleNamespace:
     """Return the functions of `hcnet.factors`, `engine.planes` and `engine.choices`, compiled.
 
+    And `TO_STEPS`, which `damped` wants for messages of this type.
+
+
     A compiled function can call only compiled functions and would compute in double
     precision with Python's constants.  Each function is therefore given a namespace of its
     own, in which the functions before it are the compiled ones and the constants have the
@@ -78,7 +82,7 @@ def compile_factors(
         "ONE": dtype(factors.ONE),
         "MINUS_INFINITY": dtype(minus_infinity),
         "HUGE": dtype(factors.HUGE),
-        "TO_STEPS": planes.TO_STEPS,
+        "POOL_TO_STEPS": planes.POOL_TO_STEPS,
         "OFF": choices.OFF,
         "UNDECIDED": choices.UNDECIDED,
         "ROUNDS": choices.ROUNDS,
@@ -91,4 +95,4 @@ def compile_factors(
             source = getattr(module, name)
             copy = types.FunctionType(source.__code__, namespace, name, source.__defaults__)
             found[name] = namespace[name] = (primitives or {}).get(name) or decorator(copy)
-    return types.SimpleNamespace(**found)
+    return types.SimpleNamespace(**found, TO_STEPS=to_steps(dtype))

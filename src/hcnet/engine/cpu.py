@@ -15,13 +15,12 @@ from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, paral
 from hcnet.engine.cpu_pools import CPUPools
 from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
-from hcnet.grid import to_steps
 from hcnet.images import FloatArray
 from hcnet.messages import MOST_AT_ONCE, Messages
 
 _and_down, _and_up, _or_up = compiled.and_down, compiled.and_up, compiled.or_up
 _tree_down, _damped = compiled.tree_down, compiled.damped
-_TO_STEPS = to_steps(np.float32)
+_TO_STEPS = compiled.TO_STEPS
 _or_cap, _or_share, _or_answers = compiled.or_cap, compiled.or_share, compiled.or_answers
 
 # Numbers between arrays that no vector instruction reaches across.

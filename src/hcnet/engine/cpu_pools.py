@@ -9,7 +9,7 @@ import numpy as np
 from hcnet.engine.cpu_compilation import compiled, parallel
 from hcnet.engine.host import HostArrays
 from hcnet.factors import HUGE
-from hcnet.grid import exact_share
+from hcnet.grid import pool_share
 from hcnet.images import FloatArray
 from hcnet.layers import PoolLayer
 from hcnet.pool_messages import PoolMessages
@@ -119,7 +119,7 @@ class CPUPools(HostArrays):
         """Messages from POOL to R; the largest change of one."""
         before = pools.to_R.copy()
         to_U, to_R = _planes(pools.to_U, pools.to_R)
-        _run_pool_to_R(len(to_U), to_U, pools.log_prior, to_R, exact_share(damping))
+        _run_pool_to_R(len(to_U), to_U, pools.log_prior, to_R, pool_share(damping))
         return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:

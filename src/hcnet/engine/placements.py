@@ -18,12 +18,13 @@ from scipy.special import logit
 
 from hcnet.engine.cpu_compilation import compiled, entry
 from hcnet.engine.driver import Limits, Measurement, Outcome, run
+from hcnet.grid import on_grid, tree_share
 from hcnet.objective import Priors
 from hcnet.solutions import kernels
 from hcnet.solutions.explanation import Explanation, Feature, IntArray, concatenate_offsets
 from hcnet.solutions.improver import Improver
 
-_or_messages = compiled.or_messages
+_or_messages, _damped, _TO_STEPS = compiled.or_messages, compiled.damped, compiled.TO_STEPS
 
 
 @entry
@@ -64,7 +65,6 @@ def _sweep(
     for k in order:
         longest = max(longest, begin[k + 1] - begin[k])
     t = np.empty(longest, np.float32)
-    keep = np.float32(1) - damping
     for k in order:
         a = begin[k]
         n = begin[k + 1] - a
@@ -72,12 +72,13 @@ def _sweep(
             t[j] = belief[members[a + j]] - messages[a + j]
         _or_messages(evidence[k], t, n)
         for j in range(n):
-            new = keep * messages[a + j] + damping * t[j]
+            new = _damped(messages[a + j], t[j], damping, _TO_STEPS)
             belief[members[a + j]] += new - messages[a + j]
             messages[a + j] = new
 
 
 SWEEPS = 30
+DAMPING = 0.8
 PATIENCE = 8  # sweeps without a better joint log-probability
 
 
@@ -109,13 +110,13 @@ class PlacementPassing:
         improver: Improver,
         priors: Priors,
         rng: np.random.Generator,
-        damping: float = 0.8,
+        damping: float = DAMPING,
     ) -> None:
         assert priors.p_S is not None
         self._features = features
         self._improver = improver
         self._rng = rng
-        self._damping = np.float32(damping)
+        self._damping = np.float32(tree_share(damping))
         canvas = improver.canvas
         sign = canvas.sign.reshape(-1)
         found = [feature.candidates.positions for feature in features]
@@ -130,9 +131,8 @@ class PlacementPassing:
         )
         self._pixels = np.flatnonzero(np.diff(self._begin))
         noise = priors.noise
-        self._evidence = np.where(sign > 0, noise.k1, noise.k0).astype(np.float32)
-        prior = float(logit(priors.p_S))
-        self._belief = np.full(len(self._positions), prior, np.float32)
+        self._evidence = np.where(sign > 0, *on_grid([noise.k1, noise.k0]))
+        self._belief = np.full(len(self._positions), on_grid(logit(priors.p_S)))
         self._messages = np.zeros(len(self._members), np.float32)
         self._change = math.inf
         self._now = self._decode()

@@ -27,8 +27,8 @@ from hcnet.factors import (
 )
 from hcnet.grid import to_steps
 
-# In double precision a message is damped by any share and yet the same on all machines.
-TO_STEPS = float(to_steps(np.double))
+# Pools are damped in double precision: by small shares of messages that can be large.
+POOL_TO_STEPS = float(to_steps(np.double))
 
 
 def or_to_U(below: Any, from_pool: Any, to_U: Any, window: Any, t: Any) -> None:
@@ -69,7 +69,7 @@ def pool_to_R(to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
 def pool_to_R_at(r: Any, c: Any, to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
     """Step 2 for one pool."""
     new = pool_up(to_U[r, c], log_prior[r, c], to_U.shape[2])
-    to_R[r, c] = damped(to_R[r, c], new, damping, TO_STEPS)
+    to_R[r, c] = damped(to_R[r, c], new, damping, POOL_TO_STEPS)
 
 
 def max_pool(below: Any, log_prior: Any, to_R: Any, window: Any, t: Any) -> None:

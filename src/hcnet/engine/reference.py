@@ -15,12 +15,14 @@ from hcnet import factors
 from hcnet.engine import planes
 from hcnet.engine.host import HostArrays
 from hcnet.engine.schedules import Batch
-from hcnet.grid import exact_share
+from hcnet.grid import pool_share, to_steps
 from hcnet.images import FloatArray
 from hcnet.messages import Messages
 from hcnet.pool_messages import PoolMessages
 
 Array = NDArray[np.floating]
+
+_TO_STEPS = to_steps(np.double)
 
 
 class ReferenceEngine(HostArrays):
@@ -75,7 +77,7 @@ class ReferenceEngine(HostArrays):
         """Messages from POOL to R; the largest change of one."""
         before = pools.to_R.copy()
         for at in np.ndindex(pools.to_R.shape[:2]):
-            planes.pool_to_R(pools.to_U[at], pools.log_prior, pools.to_R[at], exact_share(damping))
+            planes.pool_to_R(pools.to_U[at], pools.log_prior, pools.to_R[at], pool_share(damping))
         return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
@@ -120,8 +122,8 @@ class ReferenceEngine(HostArrays):
         n = m.layout.leaves
         factors.tree_messages(float(m.evidence[k]), s, w, [0.0] * n, n)
         # Of arrays as of numbers, and in double precision.
-        new_field = factors.damped(old_field, s, damping, planes.TO_STEPS)
-        new_kernel = factors.damped(old_kernel, w, damping, planes.TO_STEPS)
+        new_field = factors.damped(old_field, s, damping, _TO_STEPS)
+        new_kernel = factors.damped(old_kernel, w, damping, _TO_STEPS)
         if m.keeps_messages:
             m.to_field[k] = new_field
             m.to_kernel[k] = new_kernel

@@ -22,7 +22,7 @@ from hcnet.factorization.factors import (
     plug_in,
 )
 from hcnet.grid import on_grid
-from hcnet.images import Noise
+from hcnet.images import FloatArray, Noise
 from hcnet.objective import Priors
 
 # The evidence of an entry rises over this range while bits are sampled: from "anything goes"
@@ -210,9 +210,10 @@ class PosteriorMean:
         return self
 
     @property
-    def mean(self) -> NDArray[np.double]:
-        """Posterior probability that an entry of the noise-free table is on."""
-        return np.asarray(self._sum.astype(np.double) / max(self.n_samples, 1))
+    def mean(self) -> FloatArray:
+        """Posterior probability that an entry of the noise-free table is on, on the grid."""
+        n = max(self.n_samples, 1)
+        return np.asarray(on_grid(np.arange(n + 1) / n)[self._sum.astype(np.intp)])
 
     @property
     def vote(self) -> Factors:
@@ -221,9 +222,9 @@ class PosteriorMean:
         return Factors(S, W)
 
 
-def project(mean: NDArray[np.double], starts: list[Factors], sampler: Sampler) -> Factors:
+def project(mean: FloatArray, starts: list[Factors], sampler: Sampler) -> Factors:
     """Binary factors with the fewest expected wrong entries under the posterior mean."""
-    evidence = on_grid(2 * mean - 1)
+    evidence = 2 * mean - 1
     best, least = starts[0], -np.inf
     for start in starts:
         factors = start.copy()

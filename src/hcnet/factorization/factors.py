@@ -187,7 +187,7 @@ def _pass(E: Any, S: Any, columns: Any, prior: Any, beta: Any, draws: Any) -> in
 
     The log-odds of a bit are its prior plus the evidence of the entries that only it could
     switch on.  `beta` is the inverse temperature; with beta = 0 bits take their better value.
-    Sums are exact, and what is drawn is double precision: no rounding decides about a bit.
+    Sums below 4,096 are exact, and what is drawn is double precision: no rounding decides.
     """
     n_rows, F = S.shape
     n_columns = columns.shape[1]

@@ -45,8 +45,8 @@ def agreeing(network: Network, codes: IntArray) -> BoolArray:
 
 def template_scores(network: Network, up: FloatArray, allowed: BoolArray) -> FloatArray:
     """Messages up to the templates plus their prior: (images, templates × positions)."""
-    prior = class_log_prior(network.classes, up.shape, allowed)
-    return np.asarray(up.reshape(len(up), -1) + single(prior))
+    prior = single(class_log_prior(network.classes, up.shape, allowed))
+    return np.asarray(up.reshape(len(up), -1) + prior)
 
 
 def explain(

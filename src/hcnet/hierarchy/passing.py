@@ -45,7 +45,6 @@ class NetworkPassing:
         evidence and priors should be on the grid; with `exact` those of the network are taken
         there, too.
         """
-        rounded = on_grid if exact else single
         self.network = network
         self._engine = updates_by(engine)
         self._rng = rng
@@ -53,7 +52,12 @@ class NetworkPassing:
         self._evidence, self._strongest = hold(evidence), float(np.abs(evidence).max(initial=0.0))
         n = len(evidence)
         self._pools = [
-            start_pools(level.pool, n, rounded(pool_log_prior(level.pool, level.window)), hold)
+            start_pools(
+                level.pool,
+                n,
+                on_grid(pool_log_prior(level.pool, level.window)) if exact else level.log_prior,
+                hold,
+            )
             for level in network.levels
         ]
         self._trees: list[FeaturePassing] = []
@@ -72,7 +76,8 @@ class NetworkPassing:
             self._trees.append(start_passing(engine, *start, near))
             up = np.zeros((n, layer.n_features, *layer.placement_size), np.float32)
             self._up.append(hold(up))
-        self._class_prior = hold(rounded(class_log_prior(network.classes, up.shape, allowed)))
+        classes = class_log_prior(network.classes, up.shape, allowed)
+        self._class_prior = hold(on_grid(classes) if exact else single(classes))
         self.change = np.inf  # of the messages from the pools to R, in the last pass
         self._image_down = hold(np.full_like(evidence, -HUGE))
 

@@ -23,7 +23,7 @@ from hcnet.engine.choice import (
 )
 from hcnet.engine.driver import Measurement
 from hcnet.engine.schedules import Schedule
-from hcnet.grid import on_grid
+from hcnet.grid import on_grid, tree_share
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.exploring import exploration_memory, explore
@@ -45,6 +45,11 @@ class PassingOptions:
     engine: str = DEFAULT_ENGINE
     schedule: Schedule = field(default_factory=Schedule)
     damping: float = 1.0
+
+    @property
+    def share(self) -> float:
+        """How much of a new message is taken: the damping, so that messages stay on the grid."""
+        return tree_share(self.damping)
 
 
 class MessagePassing:
@@ -81,7 +86,7 @@ class MessagePassing:
 
     def step(self) -> bool:
         """One sweep; an active set is led by an exploration before the first."""
-        schedule, damping = self._options.schedule, self._options.damping
+        schedule, damping = self._options.schedule, self._options.share
         if isinstance(self._passing, ActiveSet) and self._sweeps <= FADED:
             self._lead(self._passing)
         self._belief_change = self._passing.sweep(schedule, self._rng, damping)

@@ -63,7 +63,7 @@ class ManyStarts:
 
     def step(self) -> bool:
         """One sweep of all starts."""
-        schedule, damping = self._options.schedule, self._options.damping
+        schedule, damping = self._options.schedule, self._options.share
         self._belief_change = self._starts.sweep(schedule, self._rng, damping)
         before, self._W = self._W, self._weights()
         self._changed = int((before != self._W).sum())

@@ -153,7 +153,7 @@ class PartsStream:
             self.beliefs.prior()[0],
             keep=False,
         )
-        passing.sweep(self.options.schedule, self.rng, self.options.damping)
+        passing.sweep(self.options.schedule, self.rng, self.options.share)
         change = self.beliefs.update([passing.weight_beliefs()])
         W = self.weights()
         bits = self._count(layer, images, passing.placements(), W)

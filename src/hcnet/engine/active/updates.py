@@ -12,12 +12,11 @@ import numpy as np
 
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel, pointer
 from hcnet.factors import HUGE
-from hcnet.grid import to_steps
 
 _and_down, _and_up, _or_up = compiled.and_down, compiled.and_up, compiled.or_up
 _or_cap, _or_share, _or_answers = compiled.or_cap, compiled.or_share, compiled.or_answers
 _or_down, _damped = compiled.or_down, compiled.damped
-_TO_STEPS = to_steps(np.float32)
+_TO_STEPS = compiled.TO_STEPS
 
 
 @inlined

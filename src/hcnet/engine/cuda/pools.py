@@ -10,7 +10,7 @@ from numba import cuda
 from hcnet.engine.cuda import arrays
 from hcnet.engine.cuda.arrays import DeviceArray
 from hcnet.engine.cuda.compilation import THREADS, Number, blocks_for, compiled, kernel
-from hcnet.grid import exact_share
+from hcnet.grid import pool_share
 from hcnet.images import FloatArray
 from hcnet.pool_messages import PoolMessages
 
@@ -105,7 +105,7 @@ class CUDAPools:
         before = arrays.copied(pools.to_R)
         to_U, to_R = planes_of(pools.to_U, pools.to_R)
         _run_pool_to_R[blocks_for(to_R.size), THREADS](
-            to_U, pools.log_prior, to_R, exact_share(damping)
+            to_U, pools.log_prior, to_R, pool_share(damping)
         )
         return arrays.largest(pools.to_R, before)
 

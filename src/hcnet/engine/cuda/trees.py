@@ -24,13 +24,12 @@ from hcnet.engine.cuda.compilation import (
     kernel_for,
 )
 from hcnet.factors import HUGE
-from hcnet.grid import to_steps
 
 _and_down, _and_up = compiled.and_down, compiled.and_up
 _or_cap, _or_share, _or_message = compiled.or_cap, compiled.or_share, compiled.or_message
 _or_outcome, _larger, _smaller = compiled.or_outcome, compiled.larger, compiled.smaller
 _merged_second, _damped = compiled.merged_second, compiled.damped
-_TO_STEPS = to_steps(np.float32)
+_TO_STEPS = compiled.TO_STEPS
 
 # What becomes of a change of a belief: written, as nobody else has it; added while others add,
 # too, in the order of chance; or held back.

@@ -26,12 +26,11 @@ from hcnet.engine.cuda.compilation import (
 )
 from hcnet.engine.cuda.trees import block_sums
 from hcnet.factors import HUGE
-from hcnet.grid import to_steps
 
 _and_down, _and_up = compiled.and_down, compiled.and_up
 _or_cap, _or_share, _or_message = compiled.or_cap, compiled.or_share, compiled.or_message
 _or_up, _larger, _smaller = compiled.or_up, compiled.larger, compiled.smaller
-_damped, _TO_STEPS = compiled.damped, to_steps(np.float32)
+_damped, _TO_STEPS = compiled.damped, compiled.TO_STEPS
 
 # Threads of a tree.  The simulator has one: others would have to wait for each other in a function
 # of another module, which it cannot do.

@@ -100,9 +100,9 @@ ties between templates that both find all they look for, and the first one wins.
 images in the wrong one of four clusters, supervised ones those in the wrong one of two classes. The
 paper does not say how large its features are: with the true weights its 0.6 % fits 19×19. Seconds
 are on one core of a machine whose cores were all busy; on two idle ones, 30 fits took 3.3 to 5.1 s,
-the median 4.0. About one fit in 150 ends beside the solution (3 of 511 of this kind, this one among
-them). The paper classifies by the fast pass; what
-its figure is compared with is the mean over fits, of the fast pass and of the default.""",
+the median 4.0. Of 511 such fits, 3 ended beside the solution, one of them among these. The paper
+classifies by the fast pass; what its figure is compared with is the mean over fits, of the fast
+pass and of the default.""",
     "alternatives": """100 labelled training images, 10,000 test images. *CNN, same form*: what the
 fast pass computes (3×3 max-pool, 4 features, 3×3 max-pool, best of two templates per class), with
 real weights and biases. *CNN, ReLU*: 3×3 max-pool, 16 features, ReLU, 3×3 max-pool, dense layer,

@@ -16,7 +16,7 @@ LONG = {"digits", "inpainting", "page_of_text", "pixel_art", "several_objects", 
 SAYS = {
     "digits": "of 297 new digits recognised",
     "inpainting": "of 838 that were ink 723 are back",
-    "page_of_text": "10 of 10 letters exactly",
+    "page_of_text": "10 parts, 9 of 10 letters exactly",
     "pixel_art": "0 in what was rebuilt",
     "several_objects": "images with exactly the right classes: 100.0%",
     "shapes_hierarchy": "1000 of 1000 new images in the right cluster",

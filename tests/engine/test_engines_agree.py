@@ -8,7 +8,7 @@ from hcnet.engine.base import rebuild
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Batch, Schedule
-from hcnet.grid import on_grid
+from hcnet.grid import on_grid, single
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Messages, start_messages, trees_of
@@ -23,15 +23,15 @@ SHAPES = {
 }
 
 
-def make(shape, seed=0, missing=0.2):
+def make(shape, seed=0, missing=0.2, rounded=on_grid):
     n, channels, size, n_features, feature_size, border = SHAPES[shape]
     rng = np.random.default_rng(seed)
     images = Images(
         rng.random((n, channels, *size)) < 0.4, rng.random((n, channels, *size)) >= missing
     )
     layer = FeatureLayer(n_features, channels, feature_size, size, border)
-    prior = on_grid(rng.normal(-0.5, 0.3, (channels, n_features, *feature_size)))
-    evidence = images.evidence_on_grid(Noise(0.02, 0.05))
+    prior = rounded(rng.normal(-0.5, 0.3, (channels, n_features, *feature_size)))
+    evidence = rounded(images.evidence(Noise(0.02, 0.05)))
     return start_messages(layer, trees_of(images.observed, rng), evidence, -2.0, prior)
 
 
@@ -45,7 +45,7 @@ def sweep(engine, messages, name, damping=1.0, seed=1, n=2):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", SCHEDULE_NAMES)
-@pytest.mark.parametrize("damping", [1.0, 0.625])  # shares of 2: they are exact, too
+@pytest.mark.parametrize("damping", [1.0, 0.625])  # such shares are exact, too
 def test_messages_are_those_of_the_reference(shape, name, damping):
     wanted, got = make(shape), make(shape)
     sweep(ReferenceEngine(), wanted, name, damping)
@@ -53,6 +53,18 @@ def test_messages_are_those_of_the_reference(shape, name, damping):
     assert np.abs(wanted.to_field).max() > 0.1
     for field in ("to_field", "to_kernel", "field", "kernel"):
         np.testing.assert_array_equal(getattr(got, field), getattr(wanted, field), field)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", SCHEDULE_NAMES)
+def test_messages_off_the_grid_are_nearly_those_of_the_reference(shape, name):
+    wanted, got = make(shape, rounded=single), make(shape, rounded=single)
+    sweep(ReferenceEngine(), wanted, name)
+    sweep(CPUEngine(), got, name)
+    for field in ("to_field", "to_kernel", "field", "kernel"):
+        np.testing.assert_allclose(
+            getattr(got, field), getattr(wanted, field), rtol=2e-5, atol=2e-5, err_msg=field
+        )
 
 
 @pytest.mark.parametrize("name", SCHEDULE_NAMES)

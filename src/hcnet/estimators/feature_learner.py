@@ -97,8 +97,7 @@ class FeatureLearner(
         "blocks" and "flooding" do where all messages are stored.  None: "sequential", and
         "per-image" on a GPU.
     damping : float, default=1.0
-        Share of a new message that replaces the old one.  Where it is 1, or like 0.5 or 0.25, no
-        rounding has a say in what is learned.
+        Share of a new message that replaces the old one, in 64ths.
     engine : {"active", "beliefs", "dense", "reference"}, default="active"
         What passes the messages.  "active" stores those of undecided placements only, "beliefs"
         those of pixels with ink, "dense" all of them; "reference" is slow and readable.  A GPU

@@ -37,7 +37,7 @@ class Learned:
     ratio: float
 
 
-def learn(name, seed, algorithm="refined"):
+def learn(name, seed, algorithm="refined", damping=1.0):
     """One of the benchmarks' fits, as `benchmarks/table1.py` and `benchmarks/deconvolution.py`."""
     if name == "deconvolution":
         data, size, n = deconvolution(random_state=seed), (6, 6), 5
@@ -47,7 +47,8 @@ def learn(name, seed, algorithm="refined"):
         if algorithm == "mpmp":
             n = image.n_features
         size = image.feature_size(data)
-    model = FeatureLearner(n, size, algorithm=algorithm, random_state=seed).fit(data.images)
+    options = {"algorithm": algorithm, "damping": damping, "random_state": seed}
+    model = FeatureLearner(n, size, **options).fit(data.images)
     clean = model.inverse_transform(model.transform(data.images))
     return Learned(model.features_, clean, model.compression_ratio_)
 

@@ -74,31 +74,28 @@ def test_parts_learned_in_float64_are_the_same(precisions, data, seed, algorithm
     assert same(small, large)
 
 
-# The search of a fit ends where no move helps.  Where that is another place, the codes differ by
-# less than this.
-CLOSE = 0.005
-
-
 @LONG
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize(
-    ("data", "seeds", "least"),
+    ("data", "seeds"),
     [
-        ("two bars", 20, 20),
-        ("symbols", 20, 20),
-        ("clean letters", 20, 20),
-        ("noisy letters", 20, 20),
-        ("deconvolution", 20, 20),
-        ("text", 5, 5),
+        ("two bars", 20),
+        ("symbols", 20),
+        ("clean letters", 20),
+        ("noisy letters", 20),
+        ("deconvolution", 20),
+        ("text", 5),
     ],
 )
-def test_parts_of_so_many_seeds_are_the_same_in_float64(precisions, data, seeds, least):
-    fits = [precisions.both(learn, data, seed) for seed in range(seeds)]
-    ratios = np.array([(small.ratio, large.ratio) for small, large in fits])
-    np.testing.assert_allclose(ratios[:, 0], ratios[:, 1], rtol=CLOSE)
-    equal = [seed for seed, fit in enumerate(fits) if same(*fit)]
-    print(f"{data}: the same with {len(equal)} of {seeds} seeds; codes {ratios.tolist()}")
-    assert len(equal) >= least
+def test_parts_of_so_many_seeds_are_the_same_in_float64(precisions, data, seeds):
+    different = [seed for seed in range(seeds) if not same(*precisions.both(learn, data, seed))]
+    assert different == []
+
+
+def test_parts_learned_with_any_damping_are_the_same(precisions):
+    small, large = precisions.both(learn, "two bars", 1, "mpmp", 0.3)
+    assert len(small.features) > 1
+    assert same(small, large)
 
 
 @pytest.mark.parametrize(

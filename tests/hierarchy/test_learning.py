@@ -35,8 +35,7 @@ from tests.memory_peak import memory_peak
 
 SIZE = 21
 CLEAR = Noise(1e-3, 1e-3)
-# A start ends beside the solution now and then, and where depends on the last bit of a message,
-# that is, on the machine: so many seeds have a try.
+# A start ends beside the solution now and then: so many seeds have a try.
 SEEDS = range(3)
 
 

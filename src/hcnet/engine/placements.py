@@ -78,7 +78,7 @@ def _sweep(
 
 
 SWEEPS = 30
-DAMPING = 0.8
+DAMPING = tree_share(0.8)
 PATIENCE = 8  # sweeps without a better joint log-probability
 
 
@@ -110,13 +110,11 @@ class PlacementPassing:
         improver: Improver,
         priors: Priors,
         rng: np.random.Generator,
-        damping: float = DAMPING,
     ) -> None:
         assert priors.p_S is not None
         self._features = features
         self._improver = improver
         self._rng = rng
-        self._damping = np.float32(tree_share(damping))
         canvas = improver.canvas
         sign = canvas.sign.reshape(-1)
         found = [feature.candidates.positions for feature in features]
@@ -147,7 +145,7 @@ class PlacementPassing:
             self._evidence,
             self._belief,
             self._messages,
-            self._damping,
+            np.float32(DAMPING),
         )
         self._change = float(np.abs(self._belief - before).max(initial=0.0))
         self._now = self._decode()

@@ -5,11 +5,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hcnet.datasets import deconvolution
 from hcnet.engine import planes
+from hcnet.engine.placements import PlacementPassing
 from hcnet.factors import HUGE, and_down, and_up, damped, or_message
 from hcnet.grid import STEP, on_grid, pool_share, to_steps, tree_share
 from hcnet.images import Images, Noise
+from hcnet.layers import FeatureLayer
 from hcnet.learning.passing import placement_prior, weight_prior
+from hcnet.objective import Priors
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.improver import Improver
 
 
 def multiples(values):
@@ -81,6 +87,22 @@ def test_damped_messages_of_certainties_stay_finite():
         assert damped(old, new, 0.25, planes.POOL_TO_STEPS) == wanted
         single = np.float32(old), np.float32(new), np.float32(0.25), to_steps(np.float32)
         assert damped(*single) == wanted
+
+
+def test_placements_of_known_parts_are_found_on_the_grid():
+    data = deconvolution(n_images=3, random_state=0)
+    images = Images(data.images, np.ones(data.images.shape, bool))
+    layer = FeatureLayer(4, 1, data.feature_size, images.size, "full")
+    improver = Improver(Canvas(layer, images), Priors())
+    features = [improver.feature(weights) for weights in data.features]
+    passing = PlacementPassing(
+        features, improver, Priors(p_S=0.0123, p01=0.013, p10=0.027), np.random.default_rng(0)
+    )
+    for _ in range(3):
+        passing.step()
+        assert passing.state().counts.placed > 0
+        assert multiples(passing._belief)
+        assert multiples(passing._messages)
 
 
 def test_what_is_certain_stays_so():

@@ -54,7 +54,6 @@ PAGES: dict[str, tuple[Maker, int, tuple[int, int] | None]] = {
 }
 QUICK = ["letters 200×200, 12 of 12×12"]
 ENGINES = ("dense", "active", "beliefs")
-STORED = {"dense": "all", "beliefs": "all, near ink", "cuda-dense": "all"}
 # Letters of 36×36 pixels on 2499×3300, about 300 dots per inch.
 SCAN = {"size": (833, 1100), "scale": 3, "window": (40, 40), "features": 40}
 SCAN_LETTERS = (750, 3000)
@@ -248,20 +247,13 @@ def report(rows: list[Row]) -> str:
         for engine in dict.fromkeys(row["engine"] for row in rows if row["data"] == name):
             mine = [r for r in rows if r["data"] == name and r["engine"] == engine]
             late = [float(np.median(r["seconds_per_step"][-5:])) for r in mine]
-            share = [100 * r["share_active"][-1] for r in mine if r["share_active"]]
-            most = [100 * max(r["share_active"]) for r in mine if r["share_active"]]
-            same = [r["seconds_to_same"] for r in mine if "seconds_to_same" in r]
             peaks = [r["megabytes_peak"] for r in mine if r["megabytes_peak"] is not None]
             lines.append(
                 [
                     name,
                     engine,
-                    len(mine),
                     spread([r["seconds"] for r in mine], 2),
-                    spread(same, 2),
-                    f"{np.mean([max(r['seconds_per_step']) for r in mine]):.3f}",
                     f"{np.mean(late):.3f}",
-                    f"{np.mean(most):.2f} → {np.mean(share):.2f} %" if share else STORED[engine],
                     f"{max(peaks):.0f}" if peaks else "–",
                     spread([r["bits"] for r in mine if "bits" in r], 0),
                     " → ".join(f"{100 * x:.0f}" for x in mine[0].get("explained", [])) or "–",
@@ -271,12 +263,8 @@ def report(rows: list[Row]) -> str:
         [
             "data",
             "engine",
-            "seeds",
             "seconds",
-            "s to the same joint",
-            "slowest step",
             "late step",
-            "active placements",
             "peak MB",
             "bits",
             "% explained",

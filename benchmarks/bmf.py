@@ -104,10 +104,9 @@ def report(rows: list[Row]) -> str:
                 errors["mpmp"],
                 errors["automatic rank"],
                 f"{sum(found)}/{len(found)}" if found else "–",
-                *[
-                    f"{np.mean([r['seconds'] for r in mine[mode]]):.1f}" if mine[mode] else "–"
-                    for mode in ("refined", "asso")
-                ],
+                f"{np.mean([r['seconds'] for r in mine['refined']]):.1f}"
+                if mine["refined"]
+                else "–",
             ]
         )
     return table(
@@ -121,7 +120,6 @@ def report(rows: list[Row]) -> str:
             "automatic rank",
             "rank right",
             "seconds",
-            "seconds, Asso",
         ],
         lines,
     )

@@ -124,9 +124,14 @@ def _status(name: str) -> int | None:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], file: Any = None) -> str:
-    """Print an aligned table that is also Markdown; return it."""
+    """Print an aligned table that is also Markdown; return it.
+
+    A column without any value is left out.
+    """
     cells = [list(header), *[[str(cell) for cell in row] for row in rows]]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
+    kept = [k for k in range(len(header)) if any(row[k] != "–" for row in cells[1:])]
+    cells = [[row[k] for k in kept] for row in cells]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(kept))]
     lines = [
         "| " + " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) + " |"
         for row in cells
@@ -144,11 +149,12 @@ def seeds(rows: Iterable[Row]) -> str:
 
 
 def spread(values: Sequence[float], digits: int = 3) -> str:
-    """Mean and range."""
+    """Mean and range; the mean alone where all values read the same."""
     v = np.asarray(values, float)
     if len(v) == 0:
         return "–"
-    return f"{v.mean():.{digits}f} ({v.min():.{digits}f}–{v.max():.{digits}f})"
+    mean, least, most = (f"{x:.{digits}f}" for x in (v.mean(), v.min(), v.max()))
+    return mean if least == most else f"{mean} ({least}–{most})"
 
 
 def paper_value(

@@ -62,11 +62,10 @@ def _settings(rows: list[Row]) -> str:
                         spread([r["ratio"] for r in mine]),
                         spread([r["ratio_true"] for r in mine]),
                         spread([r["seconds"] for r in mine], 1),
-                        f"{max(r['megabytes_peak'] or 0 for r in mine):.0f}",
                     ]
                 )
     header = ["setting", "mode", "all five at IoU ≥ 0.95", "least IoU", "features"]
-    header += ["ratio, fresh images", "with the true parts", "seconds", "peak MB"]
+    header += ["ratio, fresh images", "with the true parts", "seconds"]
     return table(header, lines) if lines else ""
 
 
@@ -103,11 +102,10 @@ def _network(rows: list[Row]) -> str:
                     spread([100 * r["wrong"] for r in mine], 2),
                     f"{100 * mine[0]['true_wrong']:.2f}",
                     spread([r["seconds"] for r in mine], 1),
-                    f"{max(r['megabytes_peak'] or 0 for r in mine):.0f}",
                 ]
             )
     header = ["shapes 19×19, unsupervised", "W² exact", "IoU of W¹", "test error %", "true W"]
-    return table([*header, "seconds", "peak MB"], lines) if lines else ""
+    return table([*header, "seconds"], lines) if lines else ""
 
 
 def run_settings(bench: Benchmark, seeds: range, names: list[str]) -> None:

@@ -50,7 +50,7 @@ def report(rows: list[Row]) -> str:
         errors = {"": [100 * r["wrong"] for r in ours]}
         line.append(paper_value(*PAPER[labelled], errors) if labelled in PAPER else "–")
         lines.append(line)
-    header = ["labels", *(f"{method}, test error %" for method in METHODS), "paper's HCN"]
+    header = ["labels", *METHODS, "paper's HCN"]
     return table(header, lines)
 
 

@@ -42,7 +42,6 @@ def report(rows: list[Row]) -> str:
                     f"{100 * mine[0]['true_explain']:.2f}",
                     paper_value(*PAPER[supervised], _compared(mine)),
                     spread([r["seconds"] for r in mine], 1),
-                    f"{max(r['megabytes_peak'] or 0 for r in mine):.0f}",
                 ]
             )
     return table(
@@ -58,7 +57,6 @@ def report(rows: list[Row]) -> str:
             "true W",
             "paper",
             "seconds",
-            "peak MB",
         ],
         lines,
     )

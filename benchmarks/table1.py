@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.baselines import noca_learner
-from benchmarks.harness import Benchmark, Row, measure, paper_value, seeds, spread, start, table
+from benchmarks.harness import Benchmark, Row, measure, paper_value, spread, start, table
 from hcnet import FeatureLearner
 from hcnet.benchmark.paper_images import PAPER_IMAGES
 from hcnet.datasets import PartsData
@@ -149,44 +149,36 @@ def report(rows: list[Row]) -> str:
             if not mine:
                 continue
             close = sum(r["relative"] <= 1.02 for r in mine)
-            exact = sum(r["iou_paying_min"] == 1 for r in mine)
             clear = sum(r["iou_clearly_paying_min"] == 1 for r in mine)
             paper_ratio, paper_minutes = paper(name, mode)
-            peaks = [r["megabytes_peak"] for r in mine if r["megabytes_peak"] is not None]
             lines.append(
                 [
                     name,
                     mode,
-                    seeds(mine),
                     spread([r["ratio"] for r in mine]),
                     spread([r["ratio_true"] for r in mine]),
                     paper_value(paper_ratio, 2, {"": [r["ratio"] for r in mine]}),
                     f"{close}/{len(mine)}",
                     f"{clear}/{len(mine)}",
-                    f"{exact}/{len(mine)}",
                     f"{np.mean([r['iou_mean'] for r in mine]):.3f}",
                     f"{100 * np.mean([r['wrong_pixels'] for r in mine]):.3f} %",
                     spread([r["seconds"] for r in mine], 1),
                     paper_value(60 * paper_minutes, 0, {"": [r["seconds"] for r in mine]}),
-                    f"{max(peaks):.0f}" if peaks else "–",
                 ]
             )
     return table(
         [
             "data",
             "mode",
-            "seeds",
             "ratio",
             "with the true parts",
             "paper",
             "≤ 1.02 × true",
             "clearly paying parts exact",
-            "all paying parts exact",
             "mean IoU",
             "wrong pixels",
             "seconds",
             "paper s",
-            "peak MB",
         ],
         lines,
     )

@@ -10,19 +10,14 @@ import pytest
 
 from hcnet import FeatureLearner
 from hcnet.datasets import letters
-from hcnet.engine.cpu import CPUEngine
-from hcnet.engine.dense import DensePassing
 from hcnet.engine.driver import Status
-from hcnet.engine.schedules import Schedule
-from hcnet.engine.sparse.passing import sparse_memory
-from hcnet.grid import on_grid
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning import exploring
 from hcnet.learning.exploring import exploration_memory, explore, regions
 from hcnet.learning.options import starting_priors
-from hcnet.learning.passing import FADED, placement_prior, weight_prior
-from hcnet.messages import trees_of
+from hcnet.learning.passing import FADED, weight_prior
+from hcnet.messages import Layout
 from hcnet.objective import Priors
 from tests.memory_peak import memory_peak
 
@@ -97,8 +92,8 @@ def test_a_region_takes_no_more_memory_than_is_said_and_allowed(layer, n, limit,
     assert len(found) > 0
     assert exploration_memory(layer) <= limit
     for region in found:
-        of_region = replace(layer, image_size=region.size)
-        needed = sparse_memory(of_region, region.n_images, region.n_observed)
+        of_region = Layout(replace(layer, image_size=region.size), region.n_images)
+        needed = of_region.memory(region.n_observed)
         assert needed <= exploration_memory(layer)
 
 
@@ -143,26 +138,6 @@ def lettered(size, seed=0, noise=0.0):
     rng = np.random.default_rng(seed)
     prior = weight_prior(priors.p_W, (1, 12, 12, 12), rng)
     return layer, images, priors, prior, rng
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.03])
-def test_exploring_learns_what_the_dense_engine_learns_region_after_region(noise):
-    learned = explore(*lettered(110, noise=noise))
-    layer, images, priors, prior, rng = lettered(110, noise=noise)
-    beliefs = prior
-    for region in regions(layer, images, rng):
-        passing = DensePassing(
-            CPUEngine(),
-            replace(layer, image_size=region.size),
-            trees_of(region.observed, rng),
-            region.evidence_on_grid(priors.noise),
-            placement_prior(priors.p_S),
-            on_grid(exploring.FORGETTING * (beliefs - prior).astype(np.double) + prior),
-        )
-        for _ in range(exploring.SWEEPS):
-            passing.sweep(Schedule(), rng)
-        beliefs = np.array(passing.weight_beliefs())
-    np.testing.assert_array_equal(learned, beliefs - prior)
 
 
 def test_exploring_takes_the_memory_that_it_says():

@@ -1,9 +1,9 @@
-"""How features get their first shape where only undecided placements are to have messages.
+"""Exploration: the first shape of features where only undecided placements will have messages.
 
 At the start every placement over ink is undecided.  Regions of the images are therefore taken in
-turn, each for a few sweeps with all its messages, and the beliefs of W go on from region to region
-as they do from minibatch to minibatch in online learning.  Trees are updated one after the other,
-undamped, whatever is chosen for what comes after.
+turn.  Each gets a few sweeps with all its messages stored, and passes the beliefs of W on to the
+next, as minibatches do in online learning.  Trees are updated one after the other, undamped,
+whatever schedule and damping the sweeps after exploration have.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logit
 
-from hcnet.engine.sparse.passing import Room, SparsePassing, sparse_memory
+from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.dense import DensePassing
+from hcnet.engine.schedules import Schedule
 from hcnet.grid import on_grid
 from hcnet.images import FloatArray, Images
 from hcnet.layers import FeatureLayer
-from hcnet.messages import trees_of
+from hcnet.messages import Layout, trees_of
 from hcnet.objective import Priors
 
 # A region is about so many windows high and wide, cut from one image or made of several.
@@ -38,28 +40,23 @@ def explore(
     weight_prior: FloatArray,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """What the beliefs of W become, less their priors, region after region."""
+    """The beliefs of W, less their priors, after all regions."""
     assert priors.p_S is not None
     placement_prior = float(on_grid(logit(priors.p_S)))
     beliefs = weight_prior
-    found = regions(layer, images, rng)
-    if not found:
-        return np.zeros_like(weight_prior)
-    of_region = replace(layer, image_size=found[0].size)
-    most = max(region.n_observed for region in found)
-    room = Room(of_region, found[0].n_images, most)
-    for region in found:
-        passing = SparsePassing(
-            of_region,
+    for region in regions(layer, images, rng):
+        passing = DensePassing(
+            CPUEngine(),
+            replace(layer, image_size=region.size),
             trees_of(region.observed, rng),
             region.evidence_on_grid(priors.noise),
             placement_prior,
             on_grid(FORGETTING * (beliefs - weight_prior).astype(np.double) + weight_prior),
-            room,
         )
         for _ in range(SWEEPS):
-            passing.sweep(rng)
+            passing.sweep(Schedule(), rng)
         beliefs = np.array(passing.weight_beliefs())
+        del passing  # its messages go before those of the next region come
     return beliefs - weight_prior
 
 
@@ -101,7 +98,7 @@ def exploration_memory(layer: FeatureLayer) -> int:
 
 def _memory(layer: FeatureLayer, height: int, width: int, blocks: int) -> int:
     trees = blocks * layer.n_channels * height * width
-    return sparse_memory(replace(layer, image_size=(height, width)), blocks, trees)
+    return Layout(replace(layer, image_size=(height, width)), blocks).memory(trees)
 
 
 def regions(layer: FeatureLayer, images: Images, rng: np.random.Generator) -> list[Images]:

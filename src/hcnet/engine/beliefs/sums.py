@@ -19,10 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.cpu_compilation import compiled, entry, inlined, parallel
-from hcnet.engine.runs import highest
+from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
+from hcnet.factors import HUGE
 
 _and_up = compiled.and_up
+
+
+@inlined
+def _highest(field: Any, at: Any, n: Any) -> Any:
+    """The largest belief of a run of the field."""
+    first = np.float32(-HUGE)
+    for j in range(n):
+        first = larger(first, field[at + j])
+    return first
 
 
 @entry
@@ -144,7 +153,7 @@ def placements_tell_kernel(
         new = np.zeros(leaves, np.float32)
         for place in range(images * height * width):
             at = np.uint64(place * F)
-            if highest(field, at, np.uint64(F)) <= 0:
+            if _highest(field, at, np.uint64(F)) <= 0:
                 continue
             x, y, n = place % width, place // width % height, place // (width * height)
             for f in range(F):

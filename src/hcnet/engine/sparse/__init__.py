@@ -1,1 +1,0 @@
-"""Message passing that stores only messages that are not zero."""

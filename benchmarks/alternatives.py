@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.baselines.cnn import Labelled
 from benchmarks.harness import Benchmark, Row, measure, paper_value, selected, spread, start, table
 from benchmarks.rivals import RIVALS, held_out, same_form
-from hcnet.benchmark.shape_models import network, test_set, wrong
+from benchmarks.shape_models import network, test_set, wrong
 from hcnet.datasets import shapes
 from hcnet.datasets.shapes import ShapesData
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
+from benchmarks.shape_models import compare, test_set, wrong
 from hcnet import HCN, Layer
-from hcnet.benchmark.shape_models import compare, test_set, wrong
 from hcnet.datasets import shapes
 
 SIZE = 19

@@ -13,10 +13,10 @@ import numpy as np
 
 from benchmarks.harness import Benchmark, Row, measure, selected, spread, start, table
 from benchmarks.mnist_digits import Split
+from benchmarks.paper_images import PAPER_IMAGES
+from benchmarks.shape_models import compare, network, wrong
+from benchmarks.sweeps import Shape, sweep_cost
 from hcnet import HCN, FeatureLearner, Layer
-from hcnet.benchmark.paper_images import PAPER_IMAGES
-from hcnet.benchmark.shape_models import compare, network, wrong
-from hcnet.benchmark.sweeps import Shape, sweep_cost
 from hcnet.datasets import letters, mnist, shapes
 from hcnet.engine.devices import why_not_cuda
 from hcnet.engine.schedules import Schedule

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.ndimage import maximum_filter
 
 from benchmarks.harness import Benchmark, Row, spread, start, table
+from benchmarks.shape_models import network, test_set, true_network
 from hcnet import HCN
-from hcnet.benchmark.shape_models import network, test_set, true_network
 from hcnet.datasets import shapes
 from hcnet.images import BoolArray
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.alternatives import PAPER
 from benchmarks.harness import Benchmark, Row, paper_value, selected, spread, start, table
 from benchmarks.rivals import RIVALS, held_out
-from hcnet.benchmark.shape_models import compare, network, test_set, wrong
+from benchmarks.shape_models import compare, network, test_set, wrong
 from hcnet.datasets import shapes
 
 SIZE = 21

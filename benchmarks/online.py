@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
+from benchmarks.shape_models import compare, test_set, true_network, wrong
 from hcnet import HCN, FeatureLearner, Layer
-from hcnet.benchmark.shape_models import compare, test_set, true_network, wrong
 from hcnet.datasets import shapes, small_letters
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer

@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from benchmarks.baselines.classic import Chosen
 from benchmarks.harness import Benchmark, Row, measure, paper_value, spread, start, table
 from benchmarks.rivals import held_out, same_form
-from hcnet.benchmark.shape_models import network, test_set, wrong
+from benchmarks.shape_models import network, test_set, wrong
 from hcnet.datasets import shapes
 from hcnet.datasets.shapes import ShapesData
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.harness import Benchmark, Row, measure, paper_value, spread, start, table
-from hcnet.benchmark.shape_models import SIZES, compare, network, test_set, true_wrong, wrong
+from benchmarks.shape_models import SIZES, compare, network, test_set, true_wrong, wrong
 from hcnet.datasets import shapes
 
 # Percent of the test images, by the fast pass; and how many digits of it the paper gives.

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from benchmarks.harness import Benchmark, Row, start, table
-from hcnet.benchmark.sweeps import SHAPES, Shape, sweep_cost
+from benchmarks.sweeps import SHAPES, Shape, sweep_cost
 from hcnet.engine.schedules import Schedule
 
 GROWTH = {

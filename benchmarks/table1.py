@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from benchmarks.baselines import noca_learner
 from benchmarks.harness import Benchmark, Row, measure, paper_value, spread, start, table
+from benchmarks.paper_images import PAPER_IMAGES
 from hcnet import FeatureLearner
-from hcnet.benchmark.paper_images import PAPER_IMAGES
 from hcnet.datasets import PartsData
 from hcnet.images import BoolArray
 from hcnet.metrics import bits_saved, matched_iou, part_iou, true_compression, true_explanation

@@ -31,7 +31,7 @@ LAYERS = (
     ("estimators", "preprocessing"),
     ("hcnet",),  # the public names
     ("metrics",),
-    ("demo", "benchmark"),
+    ("demo",),
     ("commands",),
     ("cli", "__main__"),
 )

@@ -23,7 +23,7 @@ from benchmarks.figures.style import (
     percent_errors,
 )
 from benchmarks.harness import Row
-from hcnet.benchmark.shape_models import SIZES
+from benchmarks.shape_models import SIZES
 
 INFERENCES = {
     "fast pass": ("wrong_fast", SKY),

@@ -18,7 +18,7 @@ from benchmarks.figures.style import (
     paper,
 )
 from benchmarks.harness import Row
-from hcnet.benchmark.paper_images import PAPER_IMAGES
+from benchmarks.paper_images import PAPER_IMAGES
 
 MODES = {"refined": BLUE, "mpmp": ORANGE, "noca": GREEN}
 STREAMS = {"mpmp": ORANGE, "refined": BLUE}

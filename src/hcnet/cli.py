@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 from hcnet import __version__
 from hcnet.commands import (
-    bench,
     classify,
     completion,
     demo,
@@ -37,7 +36,6 @@ COMMANDS: tuple[Command, ...] = (
     *sample.COMMANDS,
     *report.COMMANDS,
     *demo.COMMANDS,
-    *bench.COMMANDS,
     *info.COMMANDS,
     *completion.COMMANDS,
 )

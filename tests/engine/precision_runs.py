@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logit
 
+from benchmarks.paper_images import PAPER_IMAGES
+from benchmarks.shape_models import network
 from hcnet import BooleanMatrixFactorization, FeatureLearner
-from hcnet.benchmark.paper_images import PAPER_IMAGES
-from hcnet.benchmark.shape_models import network
 from hcnet.datasets import boolean_matrix, deconvolution, shapes, two_bars
 from hcnet.engine import choice
 from hcnet.engine.choice import updates_by

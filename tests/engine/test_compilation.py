@@ -44,7 +44,7 @@ import hashlib
 import numpy as np
 from hcnet import BooleanMatrixFactorization, FeatureLearner
 from hcnet.datasets import boolean_matrix, letters, shapes
-from hcnet.benchmark.shape_models import network
+from benchmarks.shape_models import network
 
 data = shapes(feature_size=15, random_state=1)
 net = network(15, False, random_state=1, max_iter=16).fit(data.images)

@@ -149,7 +149,7 @@ def one_page(
                 "sweeps": outcome.n_iter,
                 "seconds_per_step": watched.seconds,
                 "share_active": [n / placements for n in watched.active if n >= 0],
-                "history": [r.log_joint for r in outcome.history],
+                "history": [r.objective for r in outcome.history],
             }
         )
     # The time until all are as good as the worst of them ends up.

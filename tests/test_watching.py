@@ -28,7 +28,7 @@ def test_every_step_of_every_start_is_told(images):
     assert [step.history[-1].iteration for step in steps] == list(range(1, len(steps) + 1))
     seconds = [step.seconds for step in steps]
     assert seconds == sorted(seconds)
-    assert max(step.log_joint for step in steps) == pytest.approx(learner.log_joint_, rel=0.05)
+    assert max(step.objective for step in steps) == pytest.approx(learner.log_joint_, rel=0.05)
     assert all(step.total >= step.iteration for step in steps)
 
 
@@ -79,7 +79,7 @@ def test_a_network_tells_its_passes():
         steps.append(step.stage)
         if len(steps) == 3:
             assert step.model().predict(data.images).shape == (20,)
-            assert step.model().log_joint_ == step.log_joint
+            assert step.model().log_joint_ == step.objective
 
     HCN([Layer(4, size=21), Layer()], n_classes=4, max_iter=4, random_state=0, callback=keep).fit(
         data.images
@@ -101,8 +101,8 @@ def test_a_factorization_tells_every_sweep(tmp_path, parameters, stages):
 
     def keep(step):
         told.append(step.stage)
-        assert np.isfinite(step.log_joint)
-        assert step.log_joint < 0
+        assert np.isfinite(step.objective)
+        assert step.objective < 0
         if step.iteration in (1, 150):
             models.append(step.model())
 

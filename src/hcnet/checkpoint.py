@@ -26,7 +26,7 @@ from hcnet.archive.contents import Contents
 from hcnet.archive.fields import named, number, whole, word
 from hcnet.archive.reading import Reader, Section
 from hcnet.archive.writing import write
-from hcnet.engine.driver import Outcome, Record, Status
+from hcnet.engine.driver import JOINT, Outcome, Record, Status
 from hcnet.version import VERSION
 from hcnet.whole_files import remove_unfinished
 
@@ -163,14 +163,15 @@ class Checkpoint:
         if status is Status.RUNNING:
             for k, other in enumerate(self.beside):
                 other.restore(file.part(f"beside-{k}"), False)
-        log_joint = header["log_joint"]
+        objective = header["objective"]
+        records = file.array("history", np.float64, (None, 5), finite=False)
         return Outcome(
             best=process.unpack(file.part("best")),
-            log_joint=-math.inf if log_joint is None else number("log_joint", log_joint),
+            objective=-math.inf if objective is None else number("objective", objective),
             status=status,
             n_iter=whole("n_iter", header["n_iter"]),
             seconds=number("seconds", header["seconds"]),
-            history=_records(file.array("history", np.float64, (None, 5), finite=False)),
+            history=_records(records, str(header["figure"])),
             best_at=whole("best_at", header["best_at"]),
         )
 
@@ -305,10 +306,11 @@ def _written_down(process: Resumable, so_far: Outcome[Any], finished: bool) -> C
         "status": so_far.status.name,
         "n_iter": so_far.n_iter,
         "seconds": so_far.seconds,
-        "log_joint": so_far.log_joint if math.isfinite(so_far.log_joint) else None,
+        "objective": so_far.objective if math.isfinite(so_far.objective) else None,
+        "figure": so_far.history[-1].figure if so_far.history else JOINT,
         "best_at": so_far.best_at,
     }
-    history = np.array([astuple(record) for record in so_far.history], float).reshape(-1, 5)
+    history = np.array([astuple(record)[:5] for record in so_far.history], float).reshape(-1, 5)
     return (
         Contents(header, {"history": history})
         .with_part("process", process.contents(finished))
@@ -316,11 +318,11 @@ def _written_down(process: Resumable, so_far: Outcome[Any], finished: bool) -> C
     )
 
 
-def _records(table: NDArray[np.float64]) -> list[Record]:
+def _records(table: NDArray[np.float64], figure: str) -> list[Record]:
     """Inverse of how `_written_down` stores a history: None is NaN."""
     return [
-        Record(int(n), float(seconds), float(joint), int(changed), _or_none(change))
-        for n, seconds, joint, changed, change in table
+        Record(int(n), float(seconds), float(objective), int(changed), _or_none(change), figure)
+        for n, seconds, objective, changed, change in table
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from tqdm.auto import tqdm
 
-from hcnet.engine.driver import Measurement, Record
+from hcnet.engine.driver import Measurement, Record, record
 
 # Steps of a run whose records a callback can look back at.
 HISTORY = 10_000
@@ -27,7 +27,8 @@ class Step:
     iteration: int  # from 1, within the stage
     total: int | None  # steps that the stage will probably have
     seconds: float  # since learning began
-    log_joint: float
+    objective: float
+    figure: str  # the name of the objective
     note: str
     history: Sequence[Record]  # of all stages so far
     model: Callable[[], Any]  # makes an estimator of what is known by now; it can be used and saved
@@ -114,14 +115,15 @@ class Told:
         m, n = measurement, self._history[-1].iteration + 1 if self._history else 1
         if total is not None:
             self._total = max(total, self._iteration)
-        self._history.append(Record(n, seconds, m.log_joint, m.changed_weights, m.belief_change))
+        self._history.append(record(m, n, seconds))
         self._callback(
             Step(
                 self._stage,
                 self._iteration,
                 self._total,
                 seconds,
-                m.log_joint,
+                m.objective,
+                m.figure,
                 m.note,
                 list(self._history),
                 lambda: self._model(state()),

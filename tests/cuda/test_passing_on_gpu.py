@@ -118,7 +118,7 @@ def test_what_starts_decode_to_is_counted_as_everybody_counts(shape):
     np.testing.assert_allclose(many._bits, wanted)
     assert many._decoded(0).counts.placed + many._decoded(1).counts.placed > 0
     assert many.state().bits == min(wanted) == many.leaders()[0].bits
-    assert many.measure().log_joint == pytest.approx(-min(wanted) * np.log(2))
+    assert many.measure().objective == pytest.approx(-min(wanted) * np.log(2))
 
 
 @pytest.mark.gpu

@@ -94,18 +94,18 @@ def test_the_time_limit_stops_after_the_step():
 
 def test_the_best_state_is_kept_though_later_ones_are_worse():
     outcome = run(Script([-5.0, -1.0, -9.0, -3.0]), Limits())
-    assert (outcome.best, outcome.log_joint) == (1, -1.0)
+    assert (outcome.best, outcome.objective) == (1, -1.0)
     worse = run(Script([-1.0, -5.0, -9.0]), Limits())
-    assert (worse.best, worse.log_joint) == (0, -1.0)
+    assert (worse.best, worse.objective) == (0, -1.0)
 
 
 def test_history_and_report_tell_every_step():
     told = []
     script = Script([0.0, 1.0, 0.5], changed=[0, 7, 3], change=[None, 2.0, 1.0])
-    outcome = run(script, Limits(max_iter=2), lambda i, m, s: told.append((i, m.log_joint)))
+    outcome = run(script, Limits(max_iter=2), lambda i, m, s: told.append((i, m.objective)))
     assert told == [(1, 1.0), (2, 0.5)]
     facts = [
-        (r.iteration, r.log_joint, r.changed_weights, r.belief_change) for r in outcome.history
+        (r.iteration, r.objective, r.changed_weights, r.belief_change) for r in outcome.history
     ]
     assert facts == [(1, 1.0, 7, 2.0), (2, 0.5, 3, 1.0)]
     assert outcome.history[0].seconds <= outcome.history[1].seconds <= outcome.seconds

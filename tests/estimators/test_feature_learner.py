@@ -199,7 +199,7 @@ def test_the_number_of_threads_changes_nothing(schedule):
     finally:
         numba.set_num_threads(before)
     one, two = results
-    assert [r.log_joint for r in one.history_] == [r.log_joint for r in two.history_]
+    assert [r.objective for r in one.history_] == [r.objective for r in two.history_]
     np.testing.assert_array_equal(one.features_, two.features_)
     np.testing.assert_array_equal(one.placements_, two.placements_)
 

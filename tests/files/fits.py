@@ -141,7 +141,7 @@ def learned(model):
         digest.update(f"{array.shape}".encode() + array.tobytes())
     facts = [getattr(model, name, None) for name in ("log_joint_", "n_iter_", "status_")]
     priors = [getattr(model, name, None) for name in ("p_S_", "p_W_", "p01_", "p10_")]
-    steps = [(r.iteration, r.log_joint, r.changed_weights) for r in model.history_]
+    steps = [(r.iteration, r.objective, r.changed_weights) for r in model.history_]
     return digest.hexdigest(), *map(repr, (facts, priors, steps))
 
 

@@ -163,11 +163,11 @@ def test_parts_that_jitter_are_found():
         channels=2,
     )
     process = PartLearning(net.levels[0], whole(X), rng)
-    first = process.measure().log_joint
+    first = process.measure().objective
     for _ in range(10):
         process.step()
     last = process.measure()
-    assert last.log_joint > first
+    assert last.objective > first
     assert process.found.left.sum() < 0.2 * X.sum()
     # Every part found is one of the three, and each of the three is found.
     use = np.zeros((len(X), 5), bool)

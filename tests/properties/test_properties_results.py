@@ -276,7 +276,7 @@ def test_a_report_is_one_file_or_none(models, place, data, kind, fresh):
 
 PARTS = np.stack([np.eye(2), np.ones((2, 2))]).astype(bool)[:, None]
 TOP = np.ones((2, 2, 1, 1), bool)
-STEPS = [SimpleNamespace(iteration=k, log_joint=-50.0 / k) for k in (1, 2, 3)]
+STEPS = [SimpleNamespace(iteration=k, objective=-50.0 / k) for k in (1, 2, 3)]
 PICTURES = {
     "show_errors": {"images": X, "reconstruction": ~X},
     "show_confusion": {"y": [0, 1, -1], "predicted": [0, 0, 1], "classes": [0, 1]},
@@ -290,7 +290,7 @@ SLOTS = [
 ]
 NUMBERS = (0, 1, -1.5, 1e308, -1e308, 5e-324, 1 + 2e-16, float("nan"), -float("inf"), 10**400)
 POINTS = st.builds(
-    SimpleNamespace, iteration=st.sampled_from(NUMBERS), log_joint=st.sampled_from(NUMBERS)
+    SimpleNamespace, iteration=st.sampled_from(NUMBERS), objective=st.sampled_from(NUMBERS)
 )
 LABELS = st.sampled_from([0, 1, -1, "0", "two\nlines", "\ud800", "long" * 20, b"x", None, 1.5])
 ODD = st.one_of(

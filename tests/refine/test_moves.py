@@ -397,7 +397,7 @@ def test_the_search_finds_both_parts_from_nothing():
     outcome = run(process, Limits())
     assert outcome.status is Status.FINISHED
     assert matched_iou(outcome.best.weights(), np.stack([RING, CROSS])).min() == 1
-    joints = [record.log_joint for record in outcome.history]
+    joints = [record.objective for record in outcome.history]
     assert joints == sorted(joints)
     assert sum(move.bits_saved for move in process.statistics.values()) == pytest.approx(
         explain(improver).bits - outcome.best.bits
@@ -415,7 +415,7 @@ def test_the_search_is_the_same_with_any_number_of_threads(monkeypatch):
         process = search.Search(improver, explain(improver), np.random.default_rng(0))
         outcome = run(process, Limits())
         process.close()
-        joints = [record.log_joint for record in outcome.history]
+        joints = [record.objective for record in outcome.history]
         runs.append((process.now.weights().tobytes(), process.statistics, joints))
     assert len(set(runs[0][2])) > 3  # there were successes on the way
     assert runs[0] == runs[1] == runs[2]
@@ -452,7 +452,7 @@ def test_every_attempt_has_random_numbers_of_its_own(monkeypatch):
         process = search.Search(improver, explain(improver), np.random.default_rng(0))
         outcome = run(process, Limits())
         process.close()
-        runs.append((process.statistics, [record.log_joint for record in outcome.history]))
+        runs.append((process.statistics, [record.objective for record in outcome.history]))
     assert len(set(runs[0][1])) > 2  # there were successes on the way
     assert runs[0] == runs[1]
 

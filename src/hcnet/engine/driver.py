@@ -15,6 +15,9 @@ from typing import Any, Generic, Protocol, TypeVar
 State = TypeVar("State")
 StateOut = TypeVar("StateOut", covariant=True)
 
+# The name of the objective of message passing and of the search for parts.
+JOINT = "joint log-probability"
+
 
 class Status(enum.Enum):
     """Why a run stopped; the value is a sentence for people."""
@@ -49,12 +52,13 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What is known after a step."""
+    """The figures of a step."""
 
-    log_joint: float
+    objective: float  # the higher, the better
     changed_weights: int = 0
-    belief_change: float | None = None  # None: not a matter of beliefs
+    belief_change: float | None = None  # None: the process has no beliefs
     note: str = ""
+    figure: str = JOINT  # the name of the objective
 
 
 class Process(Protocol[StateOut]):
@@ -79,7 +83,7 @@ class Limits:
 
     max_iter: int | None = None
     max_seconds: float | None = None
-    patience: int | None = None  # steps without a better joint log-probability
+    patience: int | None = None  # steps without a better objective
     tolerance: float = 1e-3  # belief change below which a state counts as a fixed point
     history: int | None = None  # steps whose records are kept, the last ones; None: all
 
@@ -90,9 +94,15 @@ class Record:
 
     iteration: int
     seconds: float
-    log_joint: float
+    objective: float
     changed_weights: int
     belief_change: float | None
+    figure: str = JOINT  # the name of the objective
+
+
+def record(m: Measurement, iteration: int, seconds: float) -> Record:
+    """A measurement as a step of a history."""
+    return Record(iteration, seconds, m.objective, m.changed_weights, m.belief_change, m.figure)
 
 
 @dataclass
@@ -100,7 +110,7 @@ class Outcome(Generic[State]):
     """The best state of a run, why it stopped, and how it got there."""
 
     best: State
-    log_joint: float
+    objective: float
     status: Status
     n_iter: int
     seconds: float
@@ -136,7 +146,7 @@ def run(
     """
     now: Outcome[State] | None = keeper.resume(process) if keeper is not None else None
     if now is None:
-        now = Outcome(process.state(), process.measure().log_joint, Status.RUNNING, 0, 0.0)
+        now = Outcome(process.state(), process.measure().objective, Status.RUNNING, 0, 0.0)
     before, began = now.seconds, time.perf_counter()
     history = deque(now.history, maxlen=limits.history)
     with interruptible() as interrupted:
@@ -148,11 +158,9 @@ def run(
                 now.n_iter += 1
                 m = process.measure()
                 now.seconds = before + time.perf_counter() - began
-                history.append(
-                    Record(now.n_iter, now.seconds, m.log_joint, m.changed_weights, m.belief_change)
-                )
-                if m.log_joint > now.log_joint:
-                    now.best, now.log_joint, now.best_at = process.state(), m.log_joint, now.n_iter
+                history.append(record(m, now.n_iter, now.seconds))
+                if m.objective > now.objective:
+                    now.best, now.objective, now.best_at = process.state(), m.objective, now.n_iter
                 if report is not None:
                     report(now.n_iter, m, now.seconds)
                 if not alive:

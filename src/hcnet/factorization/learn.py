@@ -180,7 +180,7 @@ class Factorizer:
 
         def tell(iteration: int, measurement: Measurement, seconds: float) -> None:
             if isinstance(process, PosteriorMean):  # counts its samples; these are no better
-                measurement = replace(measurement, log_joint=self._best[0])
+                measurement = replace(measurement, objective=self._best[0])
             self._progress.step(measurement, lambda: self._now(process))
 
         limits = Limits(max_iter=total, max_seconds=left)

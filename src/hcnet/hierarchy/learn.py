@@ -263,7 +263,7 @@ class _Race:
             if self.keeper is not None:
                 self.keeper.beside = [] if best is None else [best[0]]
             outcome = self._go(process, f"Start {k + 1} of {options.n_init}", half)
-            if best is None or outcome.log_joint > best[1].log_joint:
+            if best is None or outcome.objective > best[1].objective:
                 best = process, outcome
             if outcome.status.cut_short:
                 return best[0], replace(best[1], status=outcome.status)
@@ -299,11 +299,11 @@ def _one_after_the_other(first: Outcome[Decided], second: Outcome[Decided]) -> O
         )
         for record in second.history
     ]
-    best = max(first, second, key=lambda outcome: outcome.log_joint)
+    best = max(first, second, key=lambda outcome: outcome.objective)
     return replace(
         second,
         best=best.best,
-        log_joint=best.log_joint,
+        objective=best.objective,
         n_iter=first.n_iter + second.n_iter,
         seconds=first.seconds + second.seconds,
         history=first.history + later,

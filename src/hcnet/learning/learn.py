@@ -262,7 +262,7 @@ class _Learner:
         for first in range(0, len(starts), size):
             outcome, some = self._pass_group(starts[first : first + size], sweeps, leaders)
             found += some
-            if best is None or outcome.log_joint > best.log_joint:
+            if best is None or outcome.objective > best.objective:
                 best = outcome
             if outcome.status.cut_short:
                 best = replace(best, status=outcome.status)

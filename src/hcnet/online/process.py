@@ -102,7 +102,7 @@ class _Minibatches(Generic[Batch]):
         header = {
             "batches": self._batches_seen,
             "seen": self._seen.hex(),
-            "last": [last.log_joint, last.changed_weights, last.belief_change, last.note],
+            "last": [last.objective, last.changed_weights, last.belief_change, last.note],
         }
         return Contents(header).with_part("stream", self._stream.contents())
 

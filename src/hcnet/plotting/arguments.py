@@ -242,10 +242,10 @@ def curve_of(history: Iterable[Any]) -> list[tuple[float, float]]:
     for k, one in enumerate(history):
         x: Any
         y: Any
-        x, y = getattr(one, "iteration", None), getattr(one, "log_joint", None)
+        x, y = getattr(one, "iteration", None), getattr(one, "objective", None)
         if not (_is_number(x) and _is_number(y) and abs(x) < MOST_VALUE):
             raise TypeError(
-                f"history[{k}] must have the numbers iteration and log_joint, got {one!r}; pass "
+                f"history[{k}] must have the numbers iteration and objective, got {one!r}; pass "
                 f"history_ of an estimator."
             )
         if abs(y) < MOST_VALUE:  # which is False for NaN

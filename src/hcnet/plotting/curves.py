@@ -1,4 +1,4 @@
-"""Learning curves: the joint log-probability after each step."""
+"""Learning curves: the objective after each step."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Protocol
 
 from PIL import Image, ImageDraw, ImageFont
 
+from hcnet.engine.driver import JOINT
 from hcnet.plotting.arguments import curve_of, picture_size
 from hcnet.plotting.drawing import BLACK, FRAME, GAP, PALETTE, TEXT, blank
 
@@ -23,11 +24,11 @@ class Measured(Protocol):
     def iteration(self) -> int: ...  # noqa: D102
 
     @property
-    def log_joint(self) -> float: ...  # noqa: D102
+    def objective(self) -> float: ...  # noqa: D102
 
 
 def show_curve(history: Sequence[Measured], size: tuple[int, int] = SIZE) -> Image.Image:
-    """The joint log-probability over the steps of a run."""
+    """The objective over the steps of a run, with its name."""
     points = curve_of(history)
     width, height = picture_size(size, LEAST)
     sheet = blank(width, height)
@@ -52,7 +53,8 @@ def show_curve(history: Sequence[Measured], size: tuple[int, int] = SIZE) -> Ima
         draw.text((left - GAP, down(y)), f"{y:,g}", fill=BLACK, font=font, anchor="rm")
     for x in x_ticks:
         draw.text((across(x), bottom + 4), f"{x:,g}", fill=BLACK, font=font, anchor="ma")
-    draw.text((left, 2), "joint log-probability", fill=BLACK, font=font, anchor="la")
+    name = getattr(history[-1], "figure", JOINT)
+    draw.text((left, 2), name, fill=BLACK, font=font, anchor="la")
     draw.text((right, height - 2), "step", fill=BLACK, font=font, anchor="rd")
     line = [(across(x), down(y)) for x, y in points]
     if len(line) > 1:

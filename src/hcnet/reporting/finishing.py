@@ -36,9 +36,9 @@ def finished(
     if "n_iter" in told:
         content.facts.append(("Steps", f"{told['n_iter']:,}", told.get("status", "")))
     if history:
-        ends = history[0].log_joint, history[-1].log_joint
+        ends = history[0].objective, history[-1].objective
         text = (
-            f"Joint log-probability over {len(history)} steps: from {ends[0]:,.0f} to "
+            f"{history[-1].figure.capitalize()} over {len(history)} steps: from {ends[0]:,.0f} to "
             f"{ends[1]:,.0f}."
         )
         content.pictures.insert(0, drawing("Learning", show_curve(history), text))

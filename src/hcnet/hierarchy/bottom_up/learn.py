@@ -111,7 +111,7 @@ def _so_far(network: Network, below: list[BoolArray], process: PartLearning) -> 
     weights = [*below, process.state()[0]]
     above = network.levels[len(weights) :]
     weights += [np.zeros(level.weight_shape, bool) for level in above]
-    return Decided(weights, process.measure().log_joint)
+    return Decided(weights, process.measure().objective)
 
 
 def _learn_parts(

@@ -31,6 +31,8 @@ IntArray = NDArray[np.int64]
 LACKING = 1.5
 PLACEMENT = 1.0
 WEIGHT = 2.0
+# The name of the objective: minus these costs, summed.
+FIGURE = "minus the matching cost"
 # A part that is placed less often is given up, and starts anew from a piece of a map.
 LEAST_USE = 3
 # Most parts that one map is explained by.
@@ -134,9 +136,10 @@ class PartLearning:
         return self._changed > 0
 
     def measure(self) -> Measurement:
-        """The cost, negative: like a log-probability, higher is better."""
+        """Minus the cost: the higher, the better."""
         left = self.found.left.sum() / max(int(self._maps.on.sum()), 1)
-        return Measurement(-self._cost, self._changed, note=f"{left:.1%} unexplained")
+        note = f"{left:.1%} unexplained"
+        return Measurement(-self._cost, self._changed, note=note, figure=FIGURE)
 
     def state(self) -> tuple[BoolArray, Found]:
         """The parts, and what they explain."""

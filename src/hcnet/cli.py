@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"unrecognized arguments: {' '.join(rest)}"
             f"{likely(rest[0].partition('=')[0], one._option_string_actions)}"
         )
-    options.parsers = commands
+    options.parser, options.parsers = parser, commands
     return _run(options)
 
 

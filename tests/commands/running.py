@@ -102,12 +102,15 @@ def one_sentence(result, code=1):
 
 
 class Terminal:
-    """A command whose errors and progress go to a terminal; `said` is what it showed so far."""
+    """A command whose errors and progress go to a terminal; `said` is what it showed so far.
 
-    def __init__(self, *arguments, listening=False):
+    With `program`, any program, which is at home on the terminal: a shell.
+    """
+
+    def __init__(self, *arguments, listening=False, program=False):
         ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (24, 100))
-        words = [*COMMAND, *map(str, arguments)]
+        words = [*([] if program else COMMAND), *map(str, arguments)]
         if listening:
             # Tests in the background ignore Ctrl-C, and a child would inherit that.
             code = (
@@ -116,9 +119,14 @@ class Terminal:
             )
             words = [sys.executable, "-c", code, *words]
         self.process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs
+            words,
+            stdin=theirs if program else subprocess.DEVNULL,
+            stdout=theirs if program else subprocess.PIPE,
+            stderr=theirs,
+            start_new_session=program,
         )
         os.close(theirs)
+        self._keys = os.dup(ours)
         self.said = b""
         self._more = threading.Event()
         self._reader = threading.Thread(target=self._read, args=(ours,), daemon=True)
@@ -135,6 +143,10 @@ class Terminal:
                 self._more.set()
                 if not more:
                     return
+
+    def type(self, text):
+        """Press keys."""
+        os.write(self._keys, text.encode())
 
     def wait_for(self, text):
         """Until the terminal shows a text."""
@@ -155,3 +167,4 @@ class Terminal:
     def __exit__(self, *error):
         self.process.kill()
         self.process.communicate()
+        os.close(self._keys)

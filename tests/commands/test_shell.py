@@ -50,7 +50,6 @@ def test_help_and_errors_need_nothing_heavy():
     code = (
         "import sys\nfrom hcnet.cli import main\n"
         "assert main(['show', 'nothing.hcn']) == 1\n"
-        "assert main(['completion', 'words', '--', 'le']) == 0\n"
         "print(*sys.modules)"
     )
     result = subprocess.run(
@@ -165,73 +164,59 @@ def test_an_error_of_our_own_is_one_sentence_and_can_be_traced(parts, folder, mo
         inside("encode", parts[0], folder / "scans")
 
 
-@pytest.fixture
-def path_with_hcnet(tmp_path):
-    """A PATH on which hcnet is this one."""
-    program = tmp_path / "hcnet"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m hcnet "$@"\n')
-    program.chmod(0o755)
-    return f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-
-
-QUESTIONS = {
-    "hcnet le": {"learn"},
-    "hcnet learn --sch": {"--schedule"},
-    "hcnet learn --engine ": set(ENGINE_NAMES),
-    "hcnet learn --ink d": {"dark"},
+COMPLETED = {
+    "hcnet le": "learn",
+    "hcnet learn --n-f": "learn --n-features",
+    "hcnet learn --ink d": "learn --ink dark",
+    "hcnet show mod": "show model.hcn",
+}
+STARTS = {  # how a shell is started, and how it reads the script
+    "bash": (["bash", "--norc", "-i"], 'eval "$(hcnet completion bash)"'),
+    "zsh": (
+        ["zsh", "-f", "-i"],
+        'autoload -Uz compinit; compinit -u -D; eval "$(hcnet completion zsh)"',
+    ),
 }
 
 
-def shell(name, script, path):
-    if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
-    return subprocess.run(
-        [name, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env=os.environ | {"PATH": path},
+@pytest.fixture
+def commands_echoed(tmp_path, monkeypatch):
+    """A program hcnet that shows the words it is called with, except for its completion."""
+    program = tmp_path / "hcnet"
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = completion ] && exec {sys.executable} -m hcnet "$@"\necho "<$*>"\n'
     )
+    program.chmod(0o755)
+    (tmp_path / "model.hcn").touch()
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("line", QUESTIONS)
-def test_bash_completes(path_with_hcnet, line):
-    words = line.split(" ")
-    script = (
-        f'eval "$(hcnet completion bash)"\nCOMP_WORDS=({" ".join(map(repr, words))})\n'
-        f"COMP_CWORD={len(words) - 1}\n_hcnet\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
-        "complete -p hcnet"
-    )
-    result = shell("bash", script, path_with_hcnet)
-    *found, registered = result.stdout.splitlines()
-    assert set(found) == QUESTIONS[line], result.stderr
-    assert registered == "complete -o default -F _hcnet hcnet"
+@pytest.mark.parametrize("shell", STARTS)
+def test_a_shell_completes_commands_options_choices_and_files(shell, commands_echoed):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    command, setup = STARTS[shell]
+    with Terminal(*command, program=True) as terminal:
+        terminal.type(f"PS1=; {setup}; echo re''ady\n")
+        terminal.wait_for(b"ready")
+        for typed, words in COMPLETED.items():
+            terminal.type(f"{typed}\t\n")
+            terminal.wait_for(f"<{words}>".encode())
 
 
-@pytest.mark.parametrize("line", QUESTIONS)
-def test_fish_completes(path_with_hcnet, line):
-    script = f'hcnet completion fish | source\ncomplete --do-complete "{line}"'
-    found = shell("fish", script, path_with_hcnet).stdout.splitlines()
-    assert {word.split("\t")[0] for word in found} >= QUESTIONS[line]
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes(commands_echoed):
+    for typed, words in COMPLETED.items():
+        script = f"hcnet completion fish | source; complete --do-complete '{typed}'"
+        found = subprocess.run(["fish", "-c", script], capture_output=True, text=True, check=True)
+        assert [line.split("\t")[0] for line in found.stdout.splitlines()] == [words.split()[-1]]
 
 
-@pytest.mark.parametrize("line", QUESTIONS)
-def test_zsh_completes(path_with_hcnet, line):
-    # The completion system works only on a terminal; what it calls is asked here.
-    words = line.split(" ")
-    script = (
-        "compdef() { :; }\ncompadd() { print -l -- ${(P)2}; }\n_files() { :; }\n"
-        f'eval "$(hcnet completion zsh)"\nwords=({" ".join(map(repr, words))})\n'
-        f"CURRENT={len(words)}\n_hcnet"
-    )
-    result = shell("zsh", script, path_with_hcnet)
-    assert set(result.stdout.split()) == QUESTIONS[line], result.stderr
-
-
-def test_files_are_left_to_the_shell(path_with_hcnet):
-    for words in (["show", ""], ["learn", "x.png", "-o", ""], ["dance", ""]):
-        assert inside("completion", "words", "--", *words).stdout == ""
+def test_completion_without_its_library_is_a_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert "pip install 'hcnet[completion]'" in one_sentence(inside("completion", "bash"))
 
 
 def test_interrupt_is_polite(tmp_path):

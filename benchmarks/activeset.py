@@ -131,7 +131,7 @@ def one_page(
             rng = np.random.default_rng(seed)
             passing = PassingOptions(engine, preset_schedule(engine))
             # Also where all messages would fit.
-            with mock.patch.multiple(choice, SMALL=0, SMALL_ON_GPU=0):
+            with mock.patch.multiple(choice, SMALL=0):
                 inner = MessagePassing(layer, images, improver, priors, passing, rng)
             watched = Watched(inner)
             return run(watched, limits), watched

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from benchmarks import (
     activeset,
-    activeset_gpu,
     alternatives,
     bmf,
     choices,
@@ -45,8 +44,7 @@ ALL = {
     "mnist": (mnist, "Two layers: digits from few examples"),
     "activeset": (activeset, "Engines"),
     "speed": (speed, "Speed of a sweep"),
-    "gpu": (gpu, "The CUDA engine beside the CPU"),
-    "activeset_gpu": (activeset_gpu, "The active set on a GPU"),
+    "gpu": (gpu, "The active set on a GPU"),
 }
 PREFACE = """# Results
 
@@ -114,9 +112,7 @@ explained* is the gain in log-probability over an empty network after 5, 10, …
 is what the process grew by. *Dense* does not fit into memory for the scan.""",
     "speed": """An update reads and writes 16 bytes per AND. *By a copy* divides its time by
 that of copying as many bytes with NumPy.""",
-    "gpu": """On an NVIDIA H200. *By a copy* divides the time by that of copying 16 bytes per
-AND.""",
-    "activeset_gpu": """On an NVIDIA H200 (*cuda*) and the 16 cores beside it (*active*).
+    "gpu": """On an NVIDIA H200 (*cuda*) and the 16 cores beside it (*active*).
 *cuda-dense* stored all messages on the GPU; it was removed because of these figures. Pages and
 scans as in [Engines](#engines). The processor explores regions first. Digits: the paper's
 network for MNIST, 80 passes, one forward pass on 2,000 validation digits. The paper needed 17

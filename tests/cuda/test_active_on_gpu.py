@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from hcnet import FeatureLearner
 from hcnet.archive.reading import Reader
 from hcnet.archive.writing import write
-from hcnet.engine import choice
 from hcnet.engine.active import admission
 from hcnet.engine.active.admission import per_tile, tiles_of, tiling
 from hcnet.engine.active.edges import no_edges, rebuilt
@@ -20,8 +18,7 @@ from hcnet.engine.cuda.engine import CUDAEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.layers import FeatureLayer
-from hcnet.metrics import matched_iou
-from tests.cuda.test_fits_on_gpu import PART, check_network, scene
+from hcnet.messages import Layout
 from tests.engine.dense_twin import dense_twin, stored_messages
 from tests.engine.random_images import K, problem
 
@@ -277,7 +274,7 @@ def test_no_tile_has_room_for_more_placements_than_there_are():
     """Templates are as large as their images: each image has one position."""
     layer, n = FeatureLayer(2, 1, (20, 20), (20, 20), "valid"), 1000
     assert per_tile(geometry(layer)) == 2
-    dense = choice.passing_memory("cuda-dense", layer, n, n * 400)
+    dense = Layout(layer, n).memory(n * 400)
     assert active_device_memory(layer, n) < 2 * dense
 
 
@@ -295,35 +292,6 @@ def _tree(block, t, colours, g):
 
 def _element(n, a, row, column, g):
     return ((n * g.channels + a) * g.board_height + row) * g.board_width + column
-
-
-@pytest.fixture
-def always_active(monkeypatch):
-    monkeypatch.setattr(choice, "SMALL_ON_GPU", 0)
-
-
-def test_a_learner_finds_a_part_with_an_active_set(always_active, tmp_path):
-    options = {"device": "cuda", "max_iter": 2, "random_state": 0, "n_init": 2}
-    model = FeatureLearner(1, (2, 3), **options).fit(scene())
-    assert matched_iou(model.features_, PART[None, None])[0] == 1
-    layer = FeatureLayer(1, 1, (2, 3), (6, 7))
-    assert model.memory_ > active_device_memory(layer, 1)
-    alone = FeatureLearner(1, (2, 3), algorithm="mpmp", **options).fit(scene())
-    kept = FeatureLearner(1, (2, 3), algorithm="mpmp", **options)
-    kept.fit(scene(), checkpoint=tmp_path / "c", every=1e-9)
-    assert kept.log_joint_ == alone.log_joint_
-
-
-def test_a_network_with_active_sets(always_active):
-    check_network()
-
-
-def test_all_messages_are_stored_where_that_is_asked_for(always_active):
-    page = FeatureLayer(12, 1, (12, 12), (200, 200)), 1, 40_000
-    assert choice.keeps_active_set("cuda", *page)
-    assert not choice.keeps_active_set("cuda-dense-asynchronous", *page)
-    active, dense = (choice.passing_memory(name, *page) for name in ("cuda", "cuda-dense"))
-    assert active < dense / 10
 
 
 @pytest.mark.gpu

@@ -40,6 +40,7 @@ def test_the_engine_of_the_processor_is_taken_as_it_is():
         ({"device": "gpu"}, "device must be one of 'cpu', 'cuda', 'auto', got 'gpu'"),
         ({"device": "cuda", "engine": "reference"}, "engine='reference' works on the processor"),
         ({"device": "cuda", "engine": "beliefs"}, "engine='beliefs' works on the processor alone"),
+        ({"device": "cuda", "engine": "dense"}, "engine='dense' works on the processor alone"),
         ({"engine": "belief"}, "engine must be one of 'active', 'beliefs', 'dense', 'reference'"),
         ({"deterministic": "yes"}, "deterministic must be True or False"),
         ({"schedule": "random"}, "schedule must be one of"),

@@ -12,7 +12,7 @@ from hcnet.engine.base import Engine, FeaturePassing
 from hcnet.engine.beliefs.passing import BeliefPassing, belief_memory
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
-from hcnet.engine.devices import is_dense, is_deterministic, on_gpu
+from hcnet.engine.devices import is_deterministic, on_gpu
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import GPU_SCHEDULE, Schedule
 from hcnet.engine.threads import n_threads
@@ -25,13 +25,12 @@ ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
 DEFAULT_ENGINE: EngineName = "active"
 BELIEFS: EngineName = "beliefs"
 
-# Bytes of messages up to which "active" stores them all; on a GPU, where many starts pass theirs at
-# the same time.
-SMALL, SMALL_ON_GPU = 2**26, 2**32
+# Bytes of messages up to which "active" stores them all on the processor.
+SMALL = 2**26
 
 
 def updates_by(name: str) -> Engine:
-    """What computes the messages of pools and classes, and of trees that are all stored."""
+    """What computes the messages of pools and classes, and on the processor those of trees."""
     if on_gpu(name):
         from hcnet.engine.cuda.engine import CUDAEngine  # only where there is one
 
@@ -74,7 +73,7 @@ def start_passing(
 
         return ActiveCUDAPassing(updates_by(name), layer, *what)  # type: ignore[arg-type]
     return start_dense(
-        updates_by(name),
+        name,
         layer,
         trees_of(observed, rng, alike),
         evidence,
@@ -84,7 +83,7 @@ def start_passing(
 
 
 def start_dense(
-    engine: Engine,
+    name: str,
     layer: FeatureLayer,
     elements: NDArray[np.int32],
     evidence: FloatArray,
@@ -92,13 +91,10 @@ def start_dense(
     weight_prior: FloatArray,
     keep: bool = True,
 ) -> FeaturePassing:
-    """A feature layer that stores all messages, where the engine works."""
+    """A feature layer that stores all messages, on the processor."""
+    engine = CPUEngine() if on_gpu(name) else updates_by(name)
     start = layer, elements, evidence, placement_prior, weight_prior
-    if isinstance(engine, CPUEngine | ReferenceEngine):
-        return DensePassing(engine, *start, keep)
-    from hcnet.engine.cuda.passing import CUDAPassing
-
-    return CUDAPassing(engine, *start)  # type: ignore[arg-type]
+    return DensePassing(engine, *start, keep)
 
 
 def passing_memory(
@@ -116,7 +112,7 @@ def passing_memory(
     if name == BELIEFS and n_ink is not None:
         return belief_memory(layer, n_images, n_ink, lanes)
     if not keeps_active_set(name, layer, n_images, n_trees):
-        return dense_memory(name, layer, n_images, n_trees, lanes)
+        return Layout(layer, n_images).memory(n_trees, lanes)
     if not on_gpu(name):
         return active_memory(layer, n_images, lanes, n_threads())
     from hcnet.engine.cuda.active.passing import active_device_memory
@@ -124,30 +120,14 @@ def passing_memory(
     return active_device_memory(layer, n_images, lanes if is_deterministic(name) else 1)
 
 
-def dense_memory(
-    name: str,
-    layer: FeatureLayer,
-    n_images: int,
-    n_trees: int,
-    lanes: int = 1,
-    keep: bool = True,
-) -> int:
-    """Bytes that `start_dense` and sweeps take at their peak."""
-    layout = Layout(layer, n_images)
-    if not on_gpu(name):
-        return layout.memory(n_trees, lanes, keep)
-    from hcnet.engine.cuda.passing import device_memory
-
-    return device_memory(layout, n_trees, lanes if is_deterministic(name) else 1)
-
-
 def keeps_active_set(name: str, layer: FeatureLayer, n_images: int, n_trees: int) -> bool:
     """Whether a layer stores only its active placements, if it is not known where there is ink.
 
-    A small layer stores everything: that costs little, and is the paper's algorithm to the letter.
+    On the processor a small layer stores everything: that costs little, and is the paper's
+    algorithm to the letter.
     The number of threads has no say: the same seed would not give the same result.
     """
-    dense = Layout(layer, n_images).memory(n_trees)
     if on_gpu(name):
-        return not is_dense(name) and dense > SMALL_ON_GPU
+        return True
+    dense = Layout(layer, n_images).memory(n_trees)
     return name in ("active", BELIEFS) and dense > max(SMALL, active_memory(layer, n_images))

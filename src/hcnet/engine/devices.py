@@ -9,20 +9,19 @@ from typing import Literal, get_args
 DeviceName = Literal["cpu", "cuda", "auto"]
 DEVICE_NAMES: tuple[str, ...] = get_args(DeviceName)
 
-# Engines on a graphics card, beside those of the processor (`engine.choice`): what is not said
-# about them is that they keep an active set where it pays, and give the same bits every time.
+# Engines on a graphics card, beside those of the processor (`engine.choice`): all keep an active
+# set, and give the same bits every time unless their name says otherwise.
 CUDA = "cuda"
-DENSE, ASYNCHRONOUS = "dense", "asynchronous"
+ASYNCHRONOUS = "asynchronous"
 
 
 class NoDeviceError(RuntimeError):
     """There is no graphics card that could be used."""
 
 
-def gpu_engine(dense: bool = False, deterministic: bool = True) -> str:
+def gpu_engine(deterministic: bool = True) -> str:
     """The name of an engine on a graphics card."""
-    parts = [CUDA, DENSE if dense else "", "" if deterministic else ASYNCHRONOUS]
-    return "-".join(part for part in parts if part)
+    return CUDA if deterministic else f"{CUDA}-{ASYNCHRONOUS}"
 
 
 def on_gpu(engine: str) -> bool:
@@ -35,11 +34,6 @@ def is_deterministic(engine: str) -> bool:
     return ASYNCHRONOUS not in engine.split("-")
 
 
-def is_dense(engine: str) -> bool:
-    """Whether all messages are stored, however many, by an engine on a graphics card."""
-    return DENSE in engine.split("-")
-
-
 def engine_on(device: str, engine: str, deterministic: bool) -> str:
     """The engine to use: that of the processor, or one on a graphics card.
 
@@ -49,7 +43,7 @@ def engine_on(device: str, engine: str, deterministic: bool) -> str:
         return engine
     problem = why_not_cuda()
     if problem is None:
-        return gpu_engine(engine == DENSE, deterministic)
+        return gpu_engine(deterministic)
     if device == "cuda":
         raise NoDeviceError(f"device='cuda' cannot be used: {problem}; pass device='cpu'.")
     warnings.warn(f"The processor is used instead of a GPU: {problem}.", UserWarning, stacklevel=4)

@@ -189,7 +189,7 @@ class BooleanMatrixFactorization(
                 found = learner.by_messages(rank or most, options, sweeps)
             else:
                 n_init = check_count("n_init", self.n_init, 1, "None for the default")
-                found = learner.refined(rank, min(most, *table.shape), n_init, options)
+                found = learner.refined(rank, min(most, *table.shape), n_init)
         finally:
             progress.close()
         self._publish(found.factors, table, priors)

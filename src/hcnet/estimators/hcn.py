@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.checkpoint import EVERY, Checkpoint, digest, text_digest
 from hcnet.engine.choice import DEFAULT_ENGINE
-from hcnet.engine.devices import gpu_engine, why_not_cuda
 from hcnet.estimators.exporting import NetworkExport
 from hcnet.estimators.network_reporting import NetworkReporting
 from hcnet.estimators.network_saving import ALGORITHM_NAMES, NetworkSaving
@@ -513,10 +512,7 @@ class HCN(
         method: Any = check_choice("inference", wanted, inference.METHODS)
         candidates = check_needed("candidates", self.candidates)
         passes = check_needed("n_passes", self.n_passes)
-        # A model that was learned on a GPU is used where there is none.
-        gpu = method == "passing" and self.device != "cpu" and why_not_cuda() is None
-        engine = gpu_engine(dense=True) if gpu else inference.DEFAULT_ENGINE
-        return inference.How(method, candidates, passes, engine)
+        return inference.How(method, candidates, passes)
 
     def _configuration(self, images: Images, allowed: BoolArray | None = None) -> Configuration:
         return inference.configuration(self._model, images, allowed, self._method())

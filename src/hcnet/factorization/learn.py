@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.devices import on_gpu, room_for
+from hcnet.engine.devices import room_for
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Process, Record, Status, run
 from hcnet.factorization.annealing import Annealing, PosteriorMean, project, settle
 from hcnet.factorization.factors import Factors, Sampler, Table, marginal_log_joint
@@ -80,15 +80,13 @@ class Factorizer:
             self._pass_messages(rank, options, sweeps or PASSING_SWEEPS, polish=False)
         return self._result(self._best[1])
 
-    def refined(
-        self, rank: int | None, most: int, n_init: int | None, options: PassingOptions
-    ) -> Factorized:
+    def refined(self, rank: int | None, most: int, n_init: int | None) -> Factorized:
         """Best of several starts, then the posterior mean made binary."""
         try:
             if rank is None:
                 self._search_rank(most)
             else:
-                self._start(rank, n_init or STARTS, options)
+                self._start(rank, n_init or STARTS)
             start = self._best[1]
             if start.rank == 0:
                 return self._result(start)
@@ -101,9 +99,9 @@ class Factorizer:
             factors = self._best[1]
         return self._result(factors if rank is not None else factors.used())
 
-    def _start(self, rank: int, n_init: int, options: PassingOptions) -> None:
-        if not on_gpu(options.engine):  # a start is small, and goes its own way
-            options = PassingOptions("dense", damping=PASSING_DAMPING)
+    def _start(self, rank: int, n_init: int) -> None:
+        # A start is small: all messages are stored, on the processor.
+        options = PassingOptions("dense", damping=PASSING_DAMPING)
         for k in range(n_init):
             if k == 0:
                 self._pass_messages(rank, options, PASSING_SWEEPS, polish=True)

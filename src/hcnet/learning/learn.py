@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,14 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hcnet.engine.choice import keeps_active_set
-from hcnet.engine.devices import on_gpu, room_for
+from hcnet.engine.devices import room_for
 from hcnet.engine.driver import (
     Keeper,
     Limits,
     Measurement,
     Outcome,
-    Process,
     Record,
     Report,
     Status,
@@ -30,7 +27,6 @@ from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.options import (
     AUTO_FEATURES,
-    GPU_STARTS,
     MPMP_PATIENCE,
     LearningOptions,
     dead_start,
@@ -38,7 +34,6 @@ from hcnet.learning.options import (
     starting_priors,
 )
 from hcnet.learning.passing import MessagePassing, memory_needed
-from hcnet.learning.starting import ManyStarts, memory_of_starts
 from hcnet.memory import check_memory
 from hcnet.objective import Priors, estimate
 from hcnet.progress import Progress, Silence, State
@@ -123,41 +118,16 @@ def _starts(
     to get stuck the other often does not.
     """
     grid = starting_priors(priors, layer.feature_pixels)
-    if on_gpu(options.passing.engine):
-        # With all priors of the grid in turn; only the best are refined.
-        together = passes_together(layer, images, options)
-        n = options.n_init or (GPU_STARTS if together else len(grid))
-        return [(grid[k % len(grid)], options.sweeps) for k in range(n)]
     n = restarts(options, images.n_observed, layer.feature_pixels)
     if options.algorithm == "mpmp":
         return [(start, options.sweeps) for start in grid] * n
     return [(grid[0], options.sweeps if k % 2 == 0 else 0) for k in range(n)]
 
 
-def passes_together(layer: FeatureLayer, images: Images, options: LearningOptions) -> bool:
-    """Whether all starts pass their messages at the same time: on a GPU, if all are stored."""
-    engine = options.passing.engine
-    size = engine, layer, images.n_images, images.n_observed
-    return on_gpu(engine) and not keeps_active_set(*size)
-
-
-def starts_at_once(
-    layer: FeatureLayer, images: Images, options: LearningOptions, wanted: int
-) -> int:
-    """As many of the wanted starts as the memory of the GPU has room for; at least one."""
-    room = min(room_for(options.passing.engine) or 0, options.max_memory or sys.maxsize)
-    while wanted > 1 and memory_of_starts(layer, images, options.passing, wanted) > room:
-        wanted = wanted * 3 // 4
-    return wanted
-
-
 def check_passing_memory(layer: FeatureLayer, images: Images, options: LearningOptions) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     needed = 0
-    if options.sweeps > 0 and passes_together(layer, images, options):
-        n = starts_at_once(layer, images, options, options.n_init or GPU_STARTS)
-        needed = memory_of_starts(layer, images, options.passing, n)
-    elif options.sweeps > 0:
+    if options.sweeps > 0:
         needed = memory_needed(layer, images, options.passing)
     ways = [
         f"n_features (now {layer.n_features})",
@@ -187,9 +157,6 @@ class _Learner:
 
     def outcomes(self, starts: list[tuple[Priors, int]]) -> Iterator[Outcome[Explanation]]:
         """What message passing from every start comes to; those with 0 sweeps are empty."""
-        if on_gpu(self.options.passing.engine):
-            yield from self._best_of(starts)
-            return
         for start, sweeps in starts:
             yield self._pass_messages(start, sweeps) if sweeps else self._empty()
 
@@ -222,71 +189,12 @@ class _Learner:
         )
 
     def _empty(self) -> Outcome[Explanation]:
-        return self._outcome(self.improver.evaluate([], NOWHERE))
-
-    @staticmethod
-    def _outcome(found: Explanation) -> Outcome[Explanation]:
+        found = self.improver.evaluate([], NOWHERE)
         return Outcome(found, -found.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
-
-    def _best_of(self, starts: list[tuple[Priors, int]]) -> Iterator[Outcome[Explanation]]:
-        """The best of all starts, which pass their messages on a GPU.
-
-        Message passing alone returns the best.  Refinement goes on from the best, from nothing,
-        from the second-best, and so on, as often as there are starts where they are not so cheap.
-        """
-        many = [start for start, sweeps in starts if sweeps]
-        n = 1
-        if self.options.algorithm == "refined":
-            open_number = replace(self.options, n_init=None)
-            n = restarts(open_number, self.images.n_observed, self.layer.feature_pixels)
-            n = min(n, self.options.n_init or n)
-        outcome, leaders = self._pass_many(many, starts[0][1], -(-n // 2)) if many else (None, [])
-        if outcome is not None:
-            yield outcome
-        for k in range(1 if outcome is not None else 0, n):
-            again = k % 2 == 0 and k // 2 < len(leaders)
-            yield self._outcome(leaders[k // 2]) if again else self._empty()
-
-    def _pass_many(
-        self, starts: list[Priors], sweeps: int, leaders: int
-    ) -> tuple[Outcome[Explanation], list[Explanation]]:
-        """As many starts at once as the memory has room for, until all had their turn.
-
-        Those that keep an active set go one after the other.
-        """
-        size = 1
-        if passes_together(self.layer, self.images, self.options):
-            size = starts_at_once(self.layer, self.images, self.options, len(starts))
-        best: Outcome[Explanation] | None = None
-        found: list[Explanation] = []
-        for first in range(0, len(starts), size):
-            outcome, some = self._pass_group(starts[first : first + size], sweeps, leaders)
-            found += some
-            if best is None or outcome.objective > best.objective:
-                best = outcome
-            if outcome.status.cut_short:
-                best = replace(best, status=outcome.status)
-                break
-        assert best is not None
-        found.sort(key=lambda one: one.bits)
-        return best, found[:leaders]
-
-    def _pass_group(
-        self, starts: list[Priors], sweeps: int, leaders: int
-    ) -> tuple[Outcome[Explanation], list[Explanation]]:
-        """The best of some starts, and the leaders among them."""
-        if not passes_together(self.layer, self.images, self.options):
-            outcome = self._pass_messages(starts[0], sweeps)
-            return outcome, [outcome.best]
-        what = self.layer, self.images, self.improver, starts, self.options.passing, self.rng
-        process = ManyStarts(*what, leaders)
-        return self._pass(process, sweeps), process.leaders()
 
     def _pass_messages(self, start: Priors, sweeps: int) -> Outcome[Explanation]:
         what = self.layer, self.images, self.improver, start, self.options.passing, self.rng
-        return self._pass(MessagePassing(*what), sweeps)
-
-    def _pass(self, process: Process[Explanation], sweeps: int) -> Outcome[Explanation]:
+        process = MessagePassing(*what)
         self.progress.stage("Message passing", sweeps)
         limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
         report = _reporter(self.progress, process.state, lambda: None)

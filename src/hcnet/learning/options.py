@@ -19,8 +19,6 @@ AUTO_FEATURES = 16
 # Pixels × weights that all starts of a fit may have together where their number is left open.
 RESTART_WORK = 4_000_000
 MOST_RESTARTS = 8
-# Starts of message passing on a GPU, which cost little more than one, and share out the priors.
-GPU_STARTS = 100
 # Sweeps of message passing: as an algorithm of its own, and as the start of a refinement.
 MPMP_SWEEPS = 50
 START_SWEEPS = 10

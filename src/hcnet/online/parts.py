@@ -27,13 +27,13 @@ from hcnet.archive.fields import (
 )
 from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
-from hcnet.engine.choice import dense_memory, start_dense, updates_by
+from hcnet.engine.choice import start_dense
 from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.options import AUTO_FEATURES, dead_start, starting_priors
 from hcnet.learning.passing import PassingOptions, placement_prior, weight_prior
-from hcnet.messages import trees_of
+from hcnet.messages import Layout, trees_of
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
 from hcnet.online.forgetting import Beliefs
@@ -137,7 +137,7 @@ class PartsStream:
         """Bytes that a minibatch takes at its peak."""
         layer, n = self.shape.layer(images.size), images.n_images
         lanes = self.options.schedule.lanes(n)
-        return dense_memory(self.options.engine, layer, n, images.n_observed, lanes, keep=False)
+        return Layout(layer, n).memory(images.n_observed, lanes, keep=False)
 
     def learn(self, images: Images) -> Measurement:
         """Visit every tree of a minibatch once."""
@@ -145,7 +145,7 @@ class PartsStream:
         assert self._priors.p_S is not None
         before = self.weights()
         passing = start_dense(
-            updates_by(self.options.engine),
+            self.options.engine,
             layer,
             trees_of(images.observed, self.rng),
             images.evidence_on_grid(self._priors.noise),

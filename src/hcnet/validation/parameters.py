@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.choice import BELIEFS, DEFAULT_ENGINE, ENGINE_NAMES, preset_schedule
+from hcnet.engine.choice import DEFAULT_ENGINE, ENGINE_NAMES, preset_schedule
 from hcnet.engine.devices import DEVICE_NAMES, engine_on
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.learning.options import ALGORITHMS
@@ -202,7 +202,7 @@ def check_engine(estimator: Any, ready: bool, engine: str = DEFAULT_ENGINE) -> t
     engine = check_choice("engine", getattr(estimator, "engine", engine), ENGINE_NAMES)
     device = check_choice("device", estimator.device, DEVICE_NAMES)
     deterministic = check_flag("deterministic", estimator.deterministic)
-    if engine in (BELIEFS, "reference"):
+    if engine != DEFAULT_ENGINE:
         if device == "cuda":
             raise ValueError(
                 f"engine={engine!r} works on the processor alone; pass device='cpu', or another "

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1] / "src" / "hcnet"
 LAYERS = (
     # Formulas, and what data and layers are.
     ("factors", "grey", "grid", "images", "layers", "version", "whole_files"),
+    ("checks",),
     ("image_files",),
     ("datasets", "engine.schedules", "engine.driver", "engine.planes", "engine.choices"),
     ("engine.compilation", "engine.cpu_compilation", "engine.threads"),

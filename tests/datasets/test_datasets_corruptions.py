@@ -202,18 +202,18 @@ def test_more_holes_erase_more_and_nothing_is_erased_on_blank_paper():
 @pytest.mark.parametrize(
     ("corrupt", "arguments", "message"),
     [
-        (noise, {"flips": 10}, r"flips must be a number from 0 to 0\.5, but it is 10"),
-        (border, {"width": 0}, r"width must be an integer of at least 1"),
-        (border, {"reach": 0.5}, r"reach must be an integer of at least 1"),
-        (patches, {"n_patches": -1}, r"n_patches must be an integer of at least 1"),
+        (noise, {"flips": 10}, r"flips must be a number from 0 to 0\.5, got 10"),
+        (border, {"width": 0}, r"width must be a whole number of at least 1"),
+        (border, {"reach": 0.5}, r"reach must be a whole number of at least 1"),
+        (patches, {"n_patches": -1}, r"n_patches must be a whole number of at least 1"),
         (patches, {"size": 25}, r"size must be at most 24, the shorter side of the images"),
-        (grid, {"spacing": 1}, r"spacing must be an integer of at least 2"),
-        (grid, {"width": 5}, r"width must be less than spacing, 5, but it is 5"),
-        (line_clutter, {"n_lines": 0}, r"n_lines must be an integer of at least 1"),
-        (line_clutter, {"length": 0}, r"length must be a number above 0, but it is 0"),
-        (line_clutter, {"width": "thin"}, r"width must be a number above 0"),
-        (deletion, {"n_holes": 0}, r"n_holes must be an integer of at least 1"),
-        (deletion, {"size": 0}, r"size must be an integer of at least 1"),
+        (grid, {"spacing": 1}, r"spacing must be a whole number of at least 2"),
+        (grid, {"width": 5}, r"width must be less than spacing, 5, got 5"),
+        (line_clutter, {"n_lines": 0}, r"n_lines must be a whole number of at least 1"),
+        (line_clutter, {"length": 0}, r"length must be a positive number, got 0"),
+        (line_clutter, {"width": "thin"}, r"width must be a positive number"),
+        (deletion, {"n_holes": 0}, r"n_holes must be a whole number of at least 1"),
+        (deletion, {"size": 0}, r"size must be a whole number of at least 1"),
     ],
 )
 def test_bad_strengths_are_named_with_their_remedy(corrupt, arguments, message):
@@ -227,7 +227,7 @@ def test_what_is_no_grey_image_is_refused(name):
         CORRUPTIONS[name](np.zeros((28, 28)))
     with pytest.raises(TypeError, match=r"got dtype int64"):
         CORRUPTIONS[name](np.zeros((1, 28, 28), int))
-    with pytest.raises(ValueError, match=r"random_state must be a non-negative integer"):
+    with pytest.raises(ValueError, match=r"random_state must be None, a whole number"):
         CORRUPTIONS[name](BLACK, random_state=-1)
 
 

@@ -164,11 +164,11 @@ def test_first_and_beyond_share_no_digit_and_leave_none_out(tmp_path):
 def test_more_digits_than_there_are_is_an_error(tmp_path):
     write(tmp_path, digits())
     data = mnist(tmp_path)
-    with pytest.raises(ValueError, match=r"per_class must be at most 10, .* class 0, but it is 11"):
+    with pytest.raises(ValueError, match=r"per_class must be at most 10, .* class 0, got 11"):
         data.first(11)
-    with pytest.raises(ValueError, match=r"per_class must be an integer of at least 1"):
+    with pytest.raises(ValueError, match=r"per_class must be a whole number of at least 1"):
         data.beyond(0)
-    with pytest.raises(ValueError, match=r"n_images must be at most 18, .* but it is 19"):
+    with pytest.raises(ValueError, match=r"n_images must be at most 18, .* got 19"):
         data.beyond(4, 19)
     with pytest.raises(ValueError, match=r"download must be True or False"):
         mnist(download="yes")

@@ -234,15 +234,15 @@ def test_same_seed_same_bits_and_another_seed_other_bits():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_images": 0}, r"n_images must be an integer of at least 1, but it is 0: pass one\."),
-        ({"n_images": 2.0}, r"n_images must be an integer"),
-        ({"feature_size": 4}, r"feature_size must be an integer of at least 5, but it is 4"),
-        ({"feature_size": (21, 21)}, r"feature_size must be an integer"),
-        ({"jitter": 0}, r"jitter must be an integer of at least 1"),
-        ({"jitter": True}, r"jitter must be an integer"),
-        ({"noise": 0.6}, r"noise must be a number from 0 to 0\.5, but it is 0\.6"),
+        ({"n_images": 0}, r"n_images must be a whole number of at least 1, got 0\."),
+        ({"n_images": 2.0}, r"n_images must be a whole number"),
+        ({"feature_size": 4}, r"feature_size must be a whole number of at least 5, got 4"),
+        ({"feature_size": (21, 21)}, r"feature_size must be a whole number"),
+        ({"jitter": 0}, r"jitter must be a whole number of at least 1"),
+        ({"jitter": True}, r"jitter must be a whole number"),
+        ({"noise": 0.6}, r"noise must be a number from 0 to 0\.5, got 0\.6"),
         ({"noise": float("nan")}, r"noise must be a number"),
-        ({"random_state": -1}, r"random_state must be a non-negative integer"),
+        ({"random_state": -1}, r"random_state must be None, a whole number"),
     ],
 )
 def test_bad_argument_is_named_with_its_remedy(arguments, message):

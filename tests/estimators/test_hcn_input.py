@@ -111,7 +111,7 @@ def test_a_column_of_labels_is_taken_with_a_warning():
         ([0, 1], {}, r"one label per image, shape \(3,\), got \(2,\); use -1"),
         (5, {}, r"one label per image, shape \(3,\), got \(\)"),
         (np.zeros((3, 2)), {}, r"one label per image, shape \(3,\), got \(3, 2\)"),
-        ([[1], [1, 2], [3]], {}, "y must be an array, got rows of different lengths"),
+        ([[1], [1, 2], [3]], {}, "y must be one array, but its rows differ"),
         ([0, "a", "b"], {}, r"one type that can be sorted, got values such as \[0, 'a'.*str"),
         ([-1, -1, {}], {}, r"one type that can be sorted, got values such as \[\{\}\]"),
         ([0.5, 1, 2], {}, r"Unknown label type: .*classes.* such as 0\.5; convert them"),
@@ -206,7 +206,7 @@ BAD_OPTIONS = [
     ({"n_classes": 10**30}, "n_classes must be at most 1048576, got 1"),
     (
         {"templates_per_class": 10**30},
-        "A network has at most 1048576 templates, and 1 classes",
+        "templates_per_class must be a whole number of at most 2,147,483,647, got 1",
     ),
 ]
 
@@ -333,7 +333,7 @@ BAD_WEIGHTS = [
     (([W1, W2[0]], 13), {}, r"weights\[1\] must be zeros and ones .*shape \(4, 1, 1\); see"),
     (([W1, W2.astype(str)], 13), {}, r"weights\[1\] must be zeros and ones .*got dtype <U"),
     (([W1, W2 * np.nan], 13), {}, r"weights\[1\] must be zeros and ones"),
-    (([W1, [[[1, 0], [1]]]], 13), {}, r"weights\[1\] must be an array, got rows of different"),
+    (([W1, [[[1, 0], [1]]]], 13), {}, r"weights\[1\] must be one array, but its rows differ"),
     (([W1], 13), {}, r"must have the shapes .*\(4, 4, 1, 1\) to fit the layers, got \(4, 1, 9"),
     (([W1[:3], W2], 13), {}, r"shapes \(4, 1, 9, 9\), .* got \(3, 1, 9, 9\).*; change layers"),
     (([W1, W2], 12), {}, r"layers\[1\] does not fit"),
@@ -364,7 +364,7 @@ BAD_CLASS_LAYERS = [
     ({"categories": [-1, 0, 0, 0]}, "categories must hold"),
     ({"categories": [0.0, 1.0, 0.0, 1.0]}, "categories must hold"),
     ({"categories": [0, 0, 0, 10**15]}, "categories must hold"),
-    ({"categories": [[0], [0, 1]]}, "categories must be an array, got rows of different lengths"),
+    ({"categories": [[0], [0, 1]]}, "categories must be one array, but its rows differ"),
     ({"classes": ["a", "b", "c"]}, "classes must hold 2 different names"),
     ({"categories": [0, 1, 2, 2], "classes": ["a", "b"]}, "classes must hold 3 different names"),
     ({"classes": ["a", None]}, "none of them -1"),

@@ -234,7 +234,7 @@ def test_other_files_are_refused_and_stay(tmp_path):
         learner.fit(IMAGE, checkpoint=tmp_path / "nowhere" / "fit.ckpt")
     with pytest.raises(ValueError, match="is not a file"):
         learner.fit(IMAGE, checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="every must be a number of seconds"):
+    with pytest.raises(ValueError, match="every must be a number from 0"):
         learner.fit(IMAGE, checkpoint=path, every=-1)
     with pytest.raises(TypeError, match="checkpoint must be the path"):
         learner.fit(IMAGE, checkpoint=3)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from hcnet.datasets._arguments import (
+from hcnet.checks import (
     RandomState,
     check_count,
     check_noise,
-    check_size,
-    make_generator,
+    check_pair,
+    check_random_state,
 )
 from hcnet.datasets.parts import PartsData, assemble
 from hcnet.datasets.placement import scatter
@@ -41,16 +41,16 @@ def two_bars(
         ValueError: if an argument is out of range.
 
     """
-    size = check_size("size", size)
-    length = check_count("length", length, minimum=2)
+    size = check_pair("size", size, single=False)
+    length = check_count("length", length, 2)
     n_placements = check_count("n_placements", n_placements)
     noise = check_noise(noise)
     if length > min(size):
         raise ValueError(
             f"length must be at most {min(size)}, the shorter side of the image, "
-            f"but it is {length}: pass shorter bars or a larger size."
+            f"got {length}; pass shorter bars or a larger size."
         )
-    rng = make_generator(random_state)
+    rng = check_random_state(random_state)
     bars = [np.ones((1, length), dtype=bool), np.ones((length, 1), dtype=bool)]
     placed = scatter(
         [(1, length), (length, 1)], size=size, n_placements=n_placements, rng=rng, overlap=True

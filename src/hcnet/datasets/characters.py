@@ -4,13 +4,13 @@ import string
 
 import numpy as np
 
-from hcnet.datasets._arguments import (
+from hcnet.checks import (
     RandomState,
     check_count,
     check_flag,
     check_noise,
-    check_size,
-    make_generator,
+    check_pair,
+    check_random_state,
 )
 from hcnet.datasets.glyphs import Glyph, load_glyphs
 from hcnet.datasets.parts import PartsData, Placement, assemble
@@ -48,11 +48,11 @@ def symbols(
         ValueError: if an argument is out of range, or not a single symbol fits.
 
     """
-    size = check_size("size", size)
+    size = check_pair("size", size, single=False)
     n_placements = check_count("n_placements", n_placements)
     noise = check_noise(noise)
     glyphs = load_glyphs(characters, glyph_size)
-    rng = make_generator(random_state)
+    rng = check_random_state(random_state)
     return _scatter_glyphs(
         glyphs, size=size, per_image=n_placements, noise=noise, rng=rng, balanced=True
     )
@@ -89,12 +89,12 @@ def letters(
         ValueError: if an argument is out of range, or not a single letter fits.
 
     """
-    size = check_size("size", size)
+    size = check_pair("size", size, single=False)
     n_placements = check_count("n_placements", n_placements)
     noise = check_noise(noise)
     overlap = check_flag("overlap", overlap)
     glyphs = load_glyphs(characters, glyph_size)
-    rng = make_generator(random_state)
+    rng = check_random_state(random_state)
     return _scatter_glyphs(
         glyphs, size=size, per_image=n_placements, noise=noise, rng=rng, overlap=overlap
     )
@@ -139,7 +139,7 @@ def small_letters(
 
     """
     n_images = check_count("n_images", n_images)
-    size = check_size("size", size)
+    size = check_pair("size", size, single=False)
     n_characters = check_count("n_characters", n_characters)
     per_image = check_count("per_image", per_image)
     noise = check_noise(noise)
@@ -148,9 +148,9 @@ def small_letters(
     if n_characters > len(glyphs):
         raise ValueError(
             f"n_characters must be at most {len(glyphs)}, the number of characters to choose "
-            f"from, but it is {n_characters}: pass fewer or a longer string of characters."
+            f"from, got {n_characters}; pass fewer or a longer string of characters."
         )
-    rng = make_generator(random_state)
+    rng = check_random_state(random_state)
     chosen = sorted(rng.permutation(len(glyphs))[:n_characters].tolist())
     return _scatter_glyphs(
         [glyphs[index] for index in chosen],

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hcnet.datasets._arguments import (
+from hcnet.checks import (
     RandomState,
     check_count,
     check_noise,
-    check_positive,
-    make_generator,
+    check_number,
+    check_random_state,
 )
 from hcnet.grey import check_grey
 from hcnet.images import BoolArray
@@ -113,10 +113,10 @@ def grid(
         The images with a white grid.
 
     """
-    spacing, width = check_count("spacing", spacing, minimum=2), check_count("width", width)
+    spacing, width = check_count("spacing", spacing, 2), check_count("width", width)
     if width >= spacing:
         raise ValueError(
-            f"width must be less than spacing, {spacing}, but it is {width}: all would be white."
+            f"width must be less than spacing, {spacing}, got {width}; all would be white."
         )
     pixels, white, rng = _prepare(images, random_state)
     down, right = rng.integers(spacing, size=(2, len(pixels), 1, 1))
@@ -146,8 +146,8 @@ def line_clutter(
         The images with white lines.
 
     """
-    n_lines, width = check_count("n_lines", n_lines), check_positive("width", width)
-    half = np.inf if length is None else check_positive("length", length) / 2
+    n_lines, width = check_count("n_lines", n_lines), check_number("width", width, above=0)
+    half = np.inf if length is None else check_number("length", length, above=0) / 2
     pixels, white, rng = _prepare(images, random_state)
     row, column = np.ogrid[: pixels.shape[1], : pixels.shape[2]]
     where = np.zeros(pixels.shape, bool)
@@ -198,7 +198,7 @@ def _prepare(
     images: ArrayLike, random_state: RandomState
 ) -> tuple[NDArray[Any], float, np.random.Generator]:
     pixels, white = check_grey(images)
-    return pixels, white, make_generator(random_state)
+    return pixels, white, check_random_state(random_state)
 
 
 def _like(images: ArrayLike, pixels: NDArray[Any]) -> NDArray[Any]:

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hcnet.datasets._arguments import (
+from hcnet.checks import (
     RandomState,
     check_count,
     check_noise,
+    check_pair,
     check_probability,
-    check_size,
-    make_generator,
+    check_random_state,
 )
 from hcnet.datasets.parts import BoolArray, flip_noise
 
@@ -66,12 +66,12 @@ def boolean_matrix(
         ValueError: if an argument is out of range.
 
     """
-    n, m = check_size("shape", shape)
+    n, m = check_pair("shape", shape, single=False)
     rank = check_count("rank", rank)
     flips = check_noise(flips, "flips")
     observed = check_probability("observed", observed)
     density = check_probability("density", density)
-    rng = make_generator(random_state)
+    rng = check_random_state(random_state)
     p_on = np.sqrt(1.0 - (1.0 - density) ** (1.0 / rank))
     row_factors = rng.random((n, rank)) < p_on
     column_factors = rng.random((rank, m)) < p_on

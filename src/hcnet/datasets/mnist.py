@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.datasets._arguments import check_count, check_flag
+from hcnet.checks import check_count, check_flag
 from hcnet.datasets.fetching import cache_folder, fetch
 from hcnet.datasets.idx import read_idx
 from hcnet.datasets.parts import IntArray
@@ -91,7 +91,7 @@ class MnistData:
         if n_images is not None and check_count("n_images", n_images) > len(others):
             raise ValueError(
                 f"n_images must be at most {len(others)}, the training digits beyond the first "
-                f"{per_class} of every class, but it is {n_images}: pass fewer, or None for all."
+                f"{per_class} of every class, got {n_images}; pass fewer, or None for all."
             )
         others = others[:n_images]
         return LabelledDigits(self.images[others], self.labels[others])
@@ -104,7 +104,7 @@ class MnistData:
             if len(own) < per_class:
                 raise ValueError(
                     f"per_class must be at most {len(own)}, the number of training digits of class "
-                    f"{label}, but it is {per_class}: pass fewer."
+                    f"{label}, got {per_class}; pass fewer."
                 )
             chosen[own[:per_class]] = True
         return chosen

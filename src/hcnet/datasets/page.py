@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hcnet.datasets._arguments import (
+from hcnet.checks import (
     RandomState,
     check_noise,
-    check_size,
-    make_generator,
+    check_pair,
+    check_random_state,
 )
 from hcnet.datasets.glyphs import Glyph, load_glyphs
 from hcnet.datasets.parts import PartsData, Placement, assemble
@@ -60,7 +60,7 @@ def text(
         ValueError: if an argument is out of range, or not a single word fits.
 
     """
-    size = check_size("size", size)
+    size = check_pair("size", size, single=False)
     noise = check_noise(noise)
     vocabulary = _split(_WORDS if words is None else words)
     characters = sorted(set("".join(vocabulary)))
@@ -76,7 +76,7 @@ def text(
             f"No word fits into an image of {size[0]} x {size[1]} pixels at glyph_size "
             f"{glyph_size}: pass a larger size or a smaller glyph_size."
         )
-    rng = make_generator(random_state)
+    rng = check_random_state(random_state)
     by_character = {glyph.character: (index, glyph) for index, glyph in enumerate(glyphs)}
     placements: list[Placement] = []
     for word, baseline, left in _set_lines(
@@ -109,7 +109,7 @@ def _split(words: object) -> list[str]:
     if not found:
         raise ValueError(
             f"words must be a string or a sequence of strings with at least one word, "
-            f'but it is {words!r}: pass for example "some words".'
+            f'got {words!r}; pass for example "some words".'
         )
     return found
 

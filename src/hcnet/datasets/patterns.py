@@ -5,13 +5,13 @@ from typing import Literal
 import numpy as np
 from scipy.ndimage import convolve
 
-from hcnet.datasets._arguments import (
+from hcnet.checks import (
     RandomState,
     check_count,
     check_noise,
+    check_pair,
     check_probability,
-    check_size,
-    make_generator,
+    check_random_state,
 )
 from hcnet.datasets.parts import BoolArray, PartsData, Placement, assemble
 
@@ -70,24 +70,24 @@ def deconvolution(
 
     """
     n_images = check_count("n_images", n_images)
-    size = check_size("size", size)
+    size = check_pair("size", size, single=False)
     n_features = check_count("n_features", n_features)
-    feature_size = check_size("feature_size", feature_size, minimum=2)
+    feature_size = check_pair("feature_size", feature_size, 2, single=False)
     p_on = check_probability("p_on", p_on)
-    min_placements = check_count("min_placements", min_placements, minimum=0)
+    min_placements = check_count("min_placements", min_placements, 0)
     noise = check_noise(noise)
     rows, columns = size[0] - feature_size[0] + 1, size[1] - feature_size[1] + 1
     if min(rows, columns) < 1:
         raise ValueError(
             f"feature_size must not exceed the image of {size[0]} x {size[1]} pixels, "
-            f"but it is {feature_size}: pass smaller patterns or a larger size."
+            f"got {feature_size}; pass smaller patterns or a larger size."
         )
     if min_placements > n_features * rows * columns:
         raise ValueError(
             f"min_placements must be at most {n_features * rows * columns}, the number of "
-            f"patterns times positions, but it is {min_placements}: pass fewer."
+            f"patterns times positions, got {min_placements}; pass fewer."
         )
-    rng = make_generator(random_state)
+    rng = check_random_state(random_state)
     named = _choose_patterns(patterns, n_features, feature_size, rng)
     placements: list[Placement] = []
     for image in range(n_images):
@@ -140,7 +140,7 @@ def _choose_patterns(
         return dict(list(drawn.items())[:n_features])
     if not isinstance(patterns, str) or patterns != "random":
         raise ValueError(
-            f'patterns must be "fixed" or "random", but it is {patterns!r}: pass one of these.'
+            f'patterns must be "fixed" or "random", got {patterns!r}; pass one of these.'
         )
     found: dict[bytes, BoolArray] = {}
     for _ in range(_PATTERN_TRIES + n_features):

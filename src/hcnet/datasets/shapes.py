@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hcnet.datasets._arguments import RandomState, check_count, check_noise, make_generator
+from hcnet.checks import RandomState, check_count, check_noise, check_random_state
 from hcnet.datasets.parts import BoolArray, IntArray, assemble, flip_noise
 
 __all__ = ["ShapesData", "shapes"]
@@ -87,10 +87,10 @@ def shapes(
 
     """
     n_images = check_count("n_images", n_images)
-    feature_size = check_count("feature_size", feature_size, minimum=_MIN_FEATURE_SIZE)
+    feature_size = check_count("feature_size", feature_size, _MIN_FEATURE_SIZE)
     jitter = check_count("jitter", jitter)
     noise = check_noise(noise)
-    rng = make_generator(random_state)
+    rng = check_random_state(random_state)
     features = _draw_features(feature_size)
     templates = rng.integers(len(_TEMPLATES), size=n_images)
     parts = _place_parts(features, templates, jitter, rng)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hcnet.datasets._arguments import check_count
+from hcnet.checks import check_count
 from hcnet.images import BoolArray
 
 # Screen pixels of a side beyond which no program shows a picture.
@@ -263,8 +263,7 @@ def picture_size(size: tuple[int, int], least: tuple[int, int]) -> tuple[int, in
         )
     names = ("The width in size", "The height in size")
     width, height = (
-        check_count(name, one, minimum=low)
-        for name, one, low in zip(names, pair, least, strict=True)
+        check_count(name, one, low) for name, one, low in zip(names, pair, least, strict=True)
     )
     if max(width, height) > MOST_SIDE:
         raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from hcnet.datasets._arguments import check_count, check_flag
+from hcnet.checks import check_count, check_flag
 from hcnet.images import BoolArray
 from hcnet.plotting.arguments import (
     captions_of,
@@ -134,7 +134,7 @@ def show_placements(
     seen: BoolArray = np.asarray(planes_of(image).any(axis=0))
     parts = [part.any(axis=0) for part in parts_of(features)]
     rows = placements_of(placements, len(parts))
-    rows = rows[rows[:, 0] == check_count("index", index, minimum=0), 1:]
+    rows = rows[rows[:, 0] == check_count("index", index, least=0), 1:]
     places = []
     for f, r, c in rows.tolist():
         i, j = np.nonzero(parts[f])
@@ -187,7 +187,7 @@ def show_comparison(
     scale = enlargement(scale, side, PANEL_SIDE + side / 2)
     parts = np.array(parts_of(features))
     rows = placements_of(placements, len(parts))
-    here = rows[rows[:, 0] == check_count("index", index, minimum=0)]
+    here = rows[rows[:, 0] == check_count("index", index, least=0)]
     counts = np.bincount(here[:, 1], minlength=len(parts))
     panels = [
         show_image(planes, scale=scale),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from hcnet.checks import as_array
 from hcnet.images import BoolArray, Images
 from hcnet.validation.parameters import colours_hint
 
@@ -38,13 +39,8 @@ def check_images(X: ArrayLike, mask: ArrayLike | None = None) -> ImageInput:
             "Sparse input is not supported, because images are arrays of pixels; pass a dense "
             "array, for example X.toarray() reshaped to (images, height, width)."
         )
-    try:
-        array = np.asarray(X)
-    except ValueError:
-        raise ValueError(
-            "X must be one array, but its parts differ in size; pad or cut all images to the same "
-            "size, and mark what was padded in the mask."
-        ) from None
+    hint = "pad or cut all images to the same size, and mark what was padded in the mask"
+    array = as_array("X", X, hint)
     if array.dtype == object or array.dtype.kind in "USmMV":
         raise TypeError(
             f"X must be an array of numbers or booleans, got dtype {array.dtype}; convert it, for "
@@ -118,12 +114,7 @@ def _check_values(array: NDArray[Any], mask: ArrayLike | None) -> BoolArray:
 
 def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
     """A boolean mask (True: missing) of the shape of the data."""
-    try:
-        array = np.asarray(mask)
-    except ValueError:
-        raise ValueError(
-            "mask must be one array, but its rows differ in length; give one value per pixel."
-        ) from None
+    array = as_array("mask", mask, "give one value per pixel")
     # Other kinds, dates for example, cannot even be compared with numbers.
     if array.dtype.kind not in "biufO" or not np.isin(array, (0, 1)).all():
         raise ValueError(
@@ -140,10 +131,7 @@ def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
 
 def check_part(part: ArrayLike, name: str = "A part") -> BoolArray:
     """Zeros and ones of shape (channels, height, width)."""
-    try:
-        array = np.asarray(part)
-    except ValueError:
-        raise ValueError(f"{name} must be one array, got rows of different lengths.") from None
+    array = as_array(name, part)
     if array.ndim != 3 or array.size == 0 or array.dtype.kind not in "biuf":
         raise ValueError(
             f"{name} must be an array of shape (channels, height, width), got dtype {array.dtype} "
@@ -158,12 +146,7 @@ def check_part(part: ArrayLike, name: str = "A part") -> BoolArray:
 
 def check_codes(codes: ArrayLike | sparse.sparray) -> sparse.csr_array:
     """Codes, dense or sparse: zeros and ones, a row per image."""
-    try:
-        array: Any = codes if sparse.issparse(codes) else np.asarray(codes)
-    except ValueError:
-        raise ValueError(
-            "codes must be one table, but its rows differ in length; make them equally long."
-        ) from None
+    array: Any = codes if sparse.issparse(codes) else as_array("codes", codes)
     if array.ndim != 2:
         raise ValueError(
             f"codes must be a table with a row per image, got shape {array.shape}; for one image "

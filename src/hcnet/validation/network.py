@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 
+from hcnet.checks import (
+    as_array,
+    check_choice,
+    check_count,
+    check_number,
+    check_optional_count,
+    check_pair,
+)
 from hcnet.hierarchy.specification import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
-from hcnet.validation.parameters import (
-    check_choice,
-    check_count,
-    check_damping,
-    check_needed,
-    check_pair,
-    colours_hint,
-    is_number,
-)
+from hcnet.validation.parameters import check_damping, colours_hint
 
 UNLABELLED = -1
 # More would fill the memory before anything could say how much a network takes.
@@ -58,7 +58,9 @@ def check_layers(
 
 def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLayer:
     """One layer by itself; `n_templates` is given for the last."""
-    n_features = check_count(f"{name}.n_features", layer.n_features, 1, "None in the last layer")
+    n_features = check_optional_count(
+        f"{name}.n_features", layer.n_features, 1, "in the last layer"
+    )
     if n_templates is None and n_features is None:
         raise ValueError(f"{name}.n_features must be given; only the last layer leaves it open.")
     if n_templates is not None and n_features not in (None, n_templates):
@@ -71,20 +73,9 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
         size = check_pair(f"{name}.size", layer.size)
     elif n_templates is None:
         raise ValueError(f"{name}.size must be given; only the last layer leaves it open.")
-    perturbation = layer.perturbation
-    if not is_number(perturbation) or not 0 <= perturbation < 1:
-        raise ValueError(
-            f"{name}.perturbation must be at least 0 (all positions alike) and below 1, got "
-            f"{perturbation!r}."
-        )
     p_W = layer.p_W
     if p_W is None:
         p_W = P_W if n_templates is None else P_W_TEMPLATES
-    if not is_number(p_W) or not 0 < p_W <= 0.5:
-        raise ValueError(
-            f"{name}.p_W must be larger than 0 and at most 0.5 (weights are rarer than not), got "
-            f"{p_W!r}; leave it None for the default."
-        )
     pool = check_pair(f"{name}.pool", layer.pool)
     if pool[0] * pool[1] > MOST_MEMBERS:
         raise ValueError(
@@ -97,8 +88,15 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
         size=size,
         pool=pool,
         pool_border=border,
-        perturbation=float(perturbation),
-        p_W=float(p_W),
+        perturbation=check_number(f"{name}.perturbation", layer.perturbation, least=0, below=1),
+        p_W=check_number(
+            f"{name}.p_W",
+            p_W,
+            above=0,
+            most=0.5,
+            note=" (weights are rarer than not)",
+            hint="leave it None for the default",
+        ),
         damping=check_damping(layer.damping, f"{name}.damping"),
     )
 
@@ -120,13 +118,13 @@ def _fit(layer: CheckedLayer, name: str, below: tuple[int, int]) -> tuple[int, i
 
 def check_noise(p01: float, p10: float) -> Noise:
     """The noise, which a network does not estimate."""
-    for name, p in (("p01", p01), ("p10", p10)):
-        if not is_number(p) or not 0 < p < 0.5:
-            raise ValueError(
-                f"{name} must lie strictly between 0 and 0.5 (noise of one half would carry no "
-                f"information), got {p!r}; pass about the share of pixels that noise flips."
-            )
-    return Noise(float(p01), float(p10))
+    note = " (noise of one half would carry no information)"
+    hint = "pass about the share of pixels that noise flips"
+    found = (
+        check_number(name, p, above=0, below=0.5, note=note, hint=hint)
+        for name, p in (("p01", p01), ("p10", p10))
+    )
+    return Noise(*found)
 
 
 def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> Labels:
@@ -175,7 +173,7 @@ def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> L
 
 def check_class_number(n_classes: int | None) -> int | None:
     """Number of classes, or None."""
-    count = check_count("n_classes", n_classes, 1, "None to take it from y")
+    count = check_optional_count("n_classes", n_classes, 1, "to take it from y")
     if count is not None and count > MOST_TEMPLATES:
         raise ValueError(
             f"n_classes must be at most {MOST_TEMPLATES}, got {count}; ask for fewer classes."
@@ -185,7 +183,7 @@ def check_class_number(n_classes: int | None) -> int | None:
 
 def check_templates(n_classes: int, templates_per_class: int) -> ClassLayer:
     """The class layer, with as many templates for every class."""
-    per_class = check_needed("templates_per_class", templates_per_class)
+    per_class = check_count("templates_per_class", templates_per_class)
     if n_classes * per_class > MOST_TEMPLATES:
         raise ValueError(
             f"A network has at most {MOST_TEMPLATES} templates, and {n_classes} classes with "
@@ -249,7 +247,7 @@ def labelled(y: ArrayLike, n_images: int) -> tuple[NDArray[Any], BoolArray]:
 
 
 def _read_labels(y: ArrayLike, n_images: int) -> tuple[NDArray[Any], BoolArray]:
-    labels = _array("y", y)
+    labels = as_array("y", y)
     if labels.dtype.kind in "US":  # NumPy turns ["a", -1] and ["a", nan] into strings
         labels = np.asarray(y, object)
     if labels.shape == (n_images, 1):
@@ -284,21 +282,25 @@ def check_class_layer(
     p_on: float | None,
 ) -> tuple[ClassLayer, NDArray[Any]]:
     """Another class layer over the same templates, and the names of its classes."""
-    codes = _array("categories", old.categories if categories is None else categories)
+    codes = as_array("categories", old.categories if categories is None else categories)
     used = np.unique(codes) if codes.dtype.kind in "iu" else codes
     if codes.shape != (old.n_templates,) or not np.array_equal(used, np.arange(len(used))):
         raise ValueError(
             f"categories must hold the number of the class of each of the {old.n_templates} "
             f"templates, from 0 and without gaps, got {categories!r}."
         )
-    if p_on is not None and (not is_number(p_on) or not 0 < p_on < 0.5):
-        raise ValueError(
-            f"p_on must lie strictly between 0 and 0.5 (most positions are empty), got {p_on!r}; "
-            f"leave it None for exactly one object per image."
+    if p_on is not None:
+        p_on = check_number(
+            "p_on",
+            p_on,
+            above=0,
+            below=0.5,
+            note=" (most positions are empty)",
+            hint="leave it None for exactly one object per image",
         )
     if classes is None and categories is None:
         classes = names
-    layer = ClassLayer(tuple(int(k) for k in codes), None if p_on is None else float(p_on))
+    layer = ClassLayer(tuple(int(k) for k in codes), p_on)
     return layer, check_class_names(classes, layer.n_classes)
 
 
@@ -306,7 +308,7 @@ def check_class_names(classes: ArrayLike | None, n_classes: int) -> NDArray[Any]
     """One name per class; numbers if there are none."""
     if classes is None:
         return np.arange(n_classes)
-    names = _array("classes", classes)
+    names = as_array("classes", classes)
     if (
         names.shape != (n_classes,)
         or not all(isinstance(name, Hashable) for name in names.tolist())
@@ -341,7 +343,7 @@ def check_weights(weights: Sequence[ArrayLike]) -> list[BoolArray]:
             f"weights must be a list of arrays, one per layer from the image upwards, got "
             f"{weights!r}."
         )
-    known = [_array(f"weights[{k}]", W) for k, W in enumerate(weights)]
+    known = [as_array(f"weights[{k}]", W) for k, W in enumerate(weights)]
     for k, W in enumerate(known):
         if W.ndim != 4 or W.size == 0 or W.dtype.kind not in "biuf" or not np.isin(W, (0, 1)).all():
             raise ValueError(
@@ -359,12 +361,3 @@ def check_weight_shapes(weights: Sequence[BoolArray], shapes: Sequence[tuple[int
             f"weights must have the shapes {', '.join(map(str, shapes))} to fit the layers, got "
             f"{', '.join(map(str, came))}; change layers, image_size or the weights."
         )
-
-
-def _array(name: str, value: ArrayLike) -> NDArray[Any]:
-    try:
-        return np.asarray(value)
-    except ValueError:
-        raise ValueError(
-            f"{name} must be an array, got rows of different lengths; make them equally long."
-        ) from None

@@ -74,13 +74,13 @@ def load_glyphs(characters: object, size: object) -> list[Glyph]:
     font = _font()
     if not isinstance(characters, str) or not characters:
         raise ValueError(
-            f"characters must be a string of at least one character, but it is {characters!r}: "
+            f"characters must be a string of at least one character, got {characters!r}; "
             f'pass for example "ABC".'
         )
     if not isinstance(size, int | np.integer) or size not in font:
         raise ValueError(
             f"glyph_size must be one of the stored sizes {', '.join(map(str, font))}, "
-            f"but it is {size!r}: choose one of these."
+            f"got {size!r}; choose one of these."
         )
     glyphs_by_character = font[int(size)]
     missing = sorted(set(characters) - set(glyphs_by_character))

@@ -23,7 +23,8 @@ from hcnet.learning.options import starting_priors
 from hcnet.learning.passing import MessagePassing, PassingOptions
 from hcnet.metrics import matched_iou, true_compression
 from hcnet.objective import Priors
-from hcnet.online.parts import PartsStream, parts_shape
+from hcnet.online.minibatches import Minibatch
+from hcnet.online.parts_stream import PartsShape, PartsStream
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.improver import Improver
 
@@ -32,7 +33,7 @@ FEATURES, WINDOW = 8, 12
 SETTINGS = {
     "30 images, one batch, 100 sweeps": {"n_images": 30, "damping": 0.8, "max_iter": 100},
     "30 images, online, 100 epochs": {"n_images": 30, "batch_size": 5, "epochs": 100},
-    "3000 images, online, 1 epoch": {"n_images": 3000, "batch_size": 5},
+    "3000 images, online, 1 epoch": {"n_images": 3000, "batch_size": 5, "epochs": 1},
 }
 # Always the same five, so that a stream can be made piece by piece.
 ALPHABET = "AGKRS"
@@ -116,11 +117,13 @@ def run_settings(bench: Benchmark, seeds: range, names: list[str]) -> None:
             n = options.pop("n_images")
             data = small_letters(n_images=n, random_state=seed)
             fresh = fresh_letters(data.names, seed)
+            reading = {key: options.pop(key) for key in ("batch_size", "epochs") if key in options}
             for mode in ("mpmp", "refined"):
                 learner = FeatureLearner(
                     FEATURES, WINDOW, algorithm=mode, random_state=seed, **options
                 )
-                learner, seconds, megabytes = measure(lambda: learner.fit(data.images))  # noqa: B023
+                fit = learner.fit_stream if reading else learner.fit
+                learner, seconds, megabytes = measure(lambda: fit(data.images, **reading))  # noqa: B023
                 iou = matched_iou(learner.features_, data.features)
                 bench.add(
                     setting=name,
@@ -199,10 +202,11 @@ def run_cost(bench: Benchmark, seed: int, repeats: int) -> None:
     rng = np.random.default_rng(seed)
     improver = Improver(Canvas(layer, images), Priors())
     batch = MessagePassing(layer, images, improver, priors, PassingOptions(), rng)
-    shape = parts_shape(FEATURES, 1, (WINDOW, WINDOW), "full")
+    shape = PartsShape(FEATURES, 1, (WINDOW, WINDOW), "full")
     stream = PartsStream(shape, Priors(), PassingOptions(), 0.95, rng)
     minibatches = [
-        Images(images.pixels[k : k + 5], images.observed[k : k + 5]) for k in range(0, 30, 5)
+        Minibatch(Images(images.pixels[k : k + 5], images.observed[k : k + 5]))
+        for k in range(0, 30, 5)
     ]
     times: dict[str, list[float]] = {"batch": [], "online": []}
     for _ in range(repeats):
@@ -229,15 +233,16 @@ def run_network(bench: Benchmark, seeds: range, n_test: int) -> None:
     """A two-layer network from a stream, beside a batch."""
     test = test_set(NETWORK_SIZE, n_test, seeds[0])
     truth = wrong(true_network(test, False), test, "explain")
-    for name, n, options in (
+    for name, n, reading in (
         ("batch of 100", 100, {}),
-        ("stream of 1000", 1000, {"batch_size": 50}),
+        ("stream of 1000", 1000, {"batch_size": 50, "epochs": 1}),
     ):
         for seed in seeds:
             data = shapes(n_images=n, feature_size=NETWORK_SIZE, random_state=seed)
             layers = [Layer(4, size=NETWORK_SIZE), Layer()]
-            model = HCN(layers, n_classes=4, random_state=seed, **options)
-            model, seconds, megabytes = measure(lambda: model.fit(data.images))  # noqa: B023
+            model = HCN(layers, n_classes=4, random_state=seed)
+            fit = model.fit_stream if reading else model.fit
+            model, seconds, megabytes = measure(lambda: fit(data.images, **reading))  # noqa: B023
             exact, iou = compare(model, data)
             bench.add(
                 network=name,

@@ -21,12 +21,12 @@ def main() -> None:
     new = small_letters(n_images=max(LOOKS), characters=NEW, n_characters=5, random_state=1)
     tiles, captions = [], []
     for forgetting in FORGETTING:
-        learner = FeatureLearner(8, 12, forgetting=forgetting, random_state=0)
-        learner.partial_fit(old.images)
+        learner = FeatureLearner(8, 12, random_state=0)
+        learner.partial_fit(old.images, forgetting=forgetting)
         seen = 0
         for look in LOOKS:
             if look:
-                learner.partial_fit(new.images[seen:look])
+                learner.partial_fit(new.images[seen:look], forgetting=forgetting)
                 seen = look
             known = [
                 int((matched_iou(learner.features_, data.features) >= 0.95).sum())

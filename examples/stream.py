@@ -26,10 +26,10 @@ def main() -> None:
         for characters in (OLD, NEW)
     )
     stream = np.concatenate([old, new])
-    learner = FeatureLearner(n_features=6, feature_size=12, forgetting=0.9, random_state=0)
+    learner = FeatureLearner(n_features=6, feature_size=12, random_state=0)
     tiles, seen = [], 0
     for look in LOOKS:
-        learner.partial_fit(stream[seen:look])
+        learner.partial_fit(stream[seen:look], forgetting=0.9)
         seen = look
         tiles.append(show_features(learner.features_, colours=True, columns=3, scale=5))
         print(f"{look} images: {len(learner.features_)} parts")

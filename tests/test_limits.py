@@ -97,10 +97,10 @@ def test_nothing_is_left_behind_by_a_fit_that_fails():
         yield PAGE[0, 0]
         raise BrokenError
 
-    model = FeatureLearner(feature_size=10, max_iter=1, batch_size=1, schedule="per-image")
+    model = FeatureLearner(feature_size=10, max_iter=1, schedule="per-image")
     before = set(threading.enumerate())
     with pytest.raises(BrokenError):
-        model.fit_stream(images())
+        model.fit_stream(images(), batch_size=1)
     for thread in set(threading.enumerate()) - before:
         assert thread.name.startswith("hcnet")  # idle, and kept for the next loop
 

@@ -135,12 +135,12 @@ def test_an_error_in_a_callback_reaches_its_author(images):
 
 
 @pytest.mark.parametrize("callback", [0, "print", [print]])
-@pytest.mark.parametrize("batch_size", [None, 1])
-def test_what_cannot_be_called_is_refused_before_learning_starts(images, callback, batch_size):
+@pytest.mark.parametrize("method", ["fit", "fit_stream"])
+def test_what_cannot_be_called_is_refused_before_learning_starts(images, callback, method):
     for model in (FeatureLearner(feature_size=6), HCN([Layer(4, size=6), Layer()])):
-        model.set_params(callback=callback, batch_size=batch_size)
+        model.set_params(callback=callback)
         with pytest.raises(TypeError, match="callback must be a function that takes a Step"):
-            model.fit(images)
+            getattr(model, method)(images)
         assert not hasattr(model, "history_")
     table = BooleanMatrixFactorization(callback=callback)
     with pytest.raises(TypeError, match="callback must be a function that takes a Step"):

@@ -45,7 +45,7 @@ def test_too_little_memory_is_said_before_it_is_taken():
 
 def test_a_stream():
     X = np.stack([scene(), scene()[::-1]])
-    model = FeatureLearner(1, (2, 3), device="cuda", batch_size=1, random_state=0).fit(X)
+    model = FeatureLearner(1, (2, 3), device="cuda", random_state=0).fit_stream(X)
     assert model.n_images_seen_ == 2
 
 

@@ -59,7 +59,7 @@ NETWORKS = {
     "labels": ({}, 1.0, {}),
     "few labels": ({}, 0.1, {}),
     "noisy": ({"noise": 0.1}, 1.0, {}),
-    "stream": ({"n_images": 400}, 0.0, {"batch_size": 50}),
+    "stream": ({"n_images": 400}, 0.0, {}),
     "bottom-up": ({}, 1.0, {"algorithm": "bottom-up"}),
     **{name: ({}, 0.0, {"schedule": name}) for name in SCHEDULE_NAMES},
     "active set": ({}, 0.0, {}),
@@ -78,6 +78,8 @@ def learn_network(kind, size, seed):
     choice.SMALL = 0 if kind == "active set" else SMALL  # these images are few
     data = shapes(feature_size=size, random_state=seed, **given)
     model = network(size, labelled > 0, random_state=seed, **options)
+    if kind == "stream":
+        return model.fit_stream(data.images, epochs=1).weights_
     if not labelled:
         return model.fit(data.images).weights_
     known = np.arange(len(data.labels)) < labelled * len(data.labels)

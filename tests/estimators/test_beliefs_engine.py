@@ -84,11 +84,11 @@ def test_shapes_are_learned():
 
 def test_a_stream_is_learned():
     data = shapes(feature_size=9, n_images=40, random_state=0)
-    model = HCN([Layer(4, size=9), Layer()], engine="beliefs", random_state=0, batch_size=20)
+    model = HCN([Layer(4, size=9), Layer()], engine="beliefs", random_state=0)
     model.set_params(templates_per_class=2, max_iter=20)
     pairs = zip(data.images, data.labels, strict=True)
-    model.fit_stream(pairs, classes=np.unique(data.labels))
+    model.fit_stream(pairs, classes=np.unique(data.labels), batch_size=20)
     assert all(W.sum() > 8 for W in model.weights_)
     images, _ = scene(n=12)
-    parts = learner(engine="beliefs", batch_size=4, n_features=4).fit_stream(iter(images))
+    parts = learner(engine="beliefs", n_features=4).fit_stream(iter(images), batch_size=4)
     assert matched_iou(parts.features_, TRUE_PARTS).min() == 1

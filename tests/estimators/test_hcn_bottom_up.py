@@ -120,7 +120,6 @@ def test_clone_and_pipeline(digits):
     ("options", "message"),
     [
         ({"algorithm": "upwards"}, "algorithm must be one of"),
-        ({"batch_size": 20}, "Only algorithm='mpmp' learns from a stream"),
         ({"max_memory": 1000}, "max_memory allows"),
     ],
 )
@@ -128,6 +127,8 @@ def test_what_does_not_work_says_so(digits, options, message):
     X, y, _, _ = digits
     with pytest.raises((ValueError, MemoryError), match=message):
         make(**options).fit(X[:40], y[:40])
+    with pytest.raises(ValueError, match="Only algorithm='mpmp' learns from a stream"):
+        make().fit_stream([(X[:40], y[:40])])
 
 
 def test_several_objects_are_not_matched(model, digits):

@@ -64,13 +64,13 @@ def parts_beliefs(**options):
 
 
 def parts_stream(**options):
-    learner = FeatureLearner(3, 5, batch_size=2, random_state=0)
-    return learner.fit_stream(iter(_pages(8)), **options)
+    learner = FeatureLearner(3, 5, random_state=0)
+    return learner.fit_stream(iter(_pages(8)), batch_size=2, **options)
 
 
 def parts_epochs(**options):
-    learner = FeatureLearner(3, 5, batch_size=3, epochs=2, algorithm="mpmp", random_state=0)
-    return learner.fit(_pages(8), **options)
+    learner = FeatureLearner(3, 5, algorithm="mpmp", random_state=0)
+    return learner.fit_stream(_pages(8), batch_size=3, epochs=2, **options)
 
 
 def _network(**options):
@@ -100,9 +100,8 @@ def network_bottom_up(**options):
 def network_stream(**options):
     data = _images(12)
     pairs = list(zip(data.images, data.labels, strict=True))
-    return _network(max_iter=2, batch_size=3).fit_stream(
-        pairs, classes=np.unique(data.labels), **options
-    )
+    classes = np.unique(data.labels)
+    return _network(max_iter=2).fit_stream(pairs, classes=classes, batch_size=3, **options)
 
 
 def table(**options):

@@ -257,7 +257,7 @@ def use(found):
         found.score(X)
         stream = found._stream
         if stream is not None and np.prod(stream.beliefs.initial[0].shape) < SMALL // 20:
-            found.refine() if sum(one.pixels.size for one in stream.recent) < 2000 else None
+            found.refine() if sum(one.images.pixels.size for one in stream.recent) < 2000 else None
     else:
         columns = found.components_.shape[1]
         if found.components_.size > SMALL:

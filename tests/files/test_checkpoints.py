@@ -209,8 +209,8 @@ def test_another_stream_is_refused(tmp_path, monkeypatch):
     images = np.stack([np.roll(IMAGE, k, 0) for k in range(8)])
 
     def fit(X):
-        learner = FeatureLearner(3, 3, batch_size=2, algorithm="mpmp", random_state=0)
-        return learner.fit_stream(X, checkpoint=path, every=0)
+        learner = FeatureLearner(3, 3, algorithm="mpmp", random_state=0)
+        return learner.fit_stream(X, batch_size=2, checkpoint=path, every=0)
 
     fit(images)
     for other in (images[::-1], images[:4], np.concatenate([images[:2], 1 - images[2:]])):

@@ -28,11 +28,11 @@ def models(tmp_path_factory):
     table = (rng.random((30, 2)) < 0.5) @ (rng.random((2, 12)) < 0.4)
     BooleanMatrixFactorization(2, n_init=1).fit(table).save(folder / "table.hcn")
     data = shapes(feature_size=7, jitter=1, n_images=8, random_state=0)
-    stream = FeatureLearner(3, 4, batch_size=2, random_state=0).partial_fit(data.images[:4])
+    stream = FeatureLearner(3, 4, random_state=0).partial_fit(data.images[:4], batch_size=2)
     stream.save(folder / "parts-stream.hcn")
     layers = [Layer(3, size=4, perturbation=0.2), Layer(pool_border="same")]
-    network = HCN(layers, 2, random_state=0, max_iter=1, batch_size=4)
-    network.partial_fit(data.images, data.labels).save(folder / "network-stream.hcn")
+    network = HCN(layers, 2, random_state=0, max_iter=1)
+    network.partial_fit(data.images, data.labels, batch_size=4).save(folder / "network-stream.hcn")
     weights = network.weights_
     several = HCN(layers, 2, random_state=0).set_weights(
         weights, data.images.shape[-2:], ["a", "b"]

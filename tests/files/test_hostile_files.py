@@ -31,8 +31,8 @@ def path(tmp_path):
 @pytest.fixture
 def stream(tmp_path):
     rng = np.random.default_rng(0)
-    learner = FeatureLearner(3, 4, batch_size=2, random_state=0)
-    learner.partial_fit((rng.random((4, 9, 9)) < 0.3).astype(int))
+    learner = FeatureLearner(3, 4, random_state=0)
+    learner.partial_fit((rng.random((4, 9, 9)) < 0.3).astype(int), batch_size=2)
     return learner.save(tmp_path / "stream.hcn")
 
 

@@ -7,7 +7,8 @@ from hcnet import HCN, Layer
 from hcnet.datasets import shapes
 
 SMALL = [Layer(3, size=4, pool=2), Layer(pool=2)]
-QUICK = {"max_iter": 6, "batch_size": 4, "random_state": 0}
+QUICK = {"max_iter": 6, "random_state": 0}
+FOUR = {"batch_size": 4}
 
 
 def few(n=12, seed=0):
@@ -68,17 +69,17 @@ def test_classes_are_learned_from_a_stream_of_pairs():
 
 def test_all_ways_of_feeding_a_stream_learn_the_same():
     X, y = few(), np.arange(12) % 2
-    wanted = HCN(SMALL, **QUICK).fit_stream([(X, y)])
+    wanted = HCN(SMALL, **QUICK).fit_stream([(X, y)], **FOUR)
     pieces = [(X[:5], y[:5]), (X[5:], y[5:])]
-    assert_same(HCN(SMALL, **QUICK).fit_stream(iter(pieces)), wanted)
+    assert_same(HCN(SMALL, **QUICK).fit_stream(iter(pieces), **FOUR), wanted)
     step = HCN(SMALL, **QUICK)
     for k in range(0, 12, 4):
         step.partial_fit(X[k : k + 4], y[k : k + 4])
     assert_same(step, wanted)
-    plain = HCN(SMALL, 2, **QUICK).fit_stream(X)
-    assert_same(HCN(SMALL, 2, **QUICK).partial_fit(X), plain)
+    plain = HCN(SMALL, 2, **QUICK).fit_stream(X, **FOUR)
+    assert_same(HCN(SMALL, 2, **QUICK).partial_fit(X, **FOUR), plain)
     unlabelled = [(X, np.full(12, -1))]
-    assert_same(HCN(SMALL, 2, **QUICK).fit_stream(unlabelled), plain)
+    assert_same(HCN(SMALL, 2, **QUICK).fit_stream(unlabelled, **FOUR), plain)
 
 
 def test_labels_rule_out_templates():
@@ -89,15 +90,15 @@ def test_labels_rule_out_templates():
     assert not np.array_equal(*beliefs)
 
 
-def test_fit_with_a_batch_size_goes_through_the_images_again_and_again():
+def test_epochs_go_through_the_images_again_and_again():
     X, y = few(), np.arange(12) % 2
-    model = HCN(SMALL, epochs=3, **QUICK).fit(X, y)
+    model = HCN(SMALL, **QUICK).fit_stream([(X, y)], epochs=3, **FOUR)
     assert model.n_images_seen_ == 36
     assert model.n_iter_ == 9
     assert len(model.history_) == 9
     assert not hasattr(model, "templates_")
     assert model.predict(X).shape == (12,)
-    model.set_params(batch_size=None).fit(X, y)
+    model.fit(X, y)
     assert model._stream is None
     assert not hasattr(model, "n_images_seen_")
 
@@ -117,7 +118,7 @@ def test_a_saved_stream_goes_on_as_if_nothing_had_happened(tmp_path, options):
 def test_weights_are_those_of_most_minibatches():
     model = HCN(SMALL, 2, **QUICK)
     for seed in range(5):
-        model.partial_fit(few(seed=seed))
+        model.partial_fit(few(seed=seed), **FOUR)
     voters = model._stream.voters
     assert len(voters) == 15
     for k, W in enumerate(model.weights_):
@@ -127,27 +128,27 @@ def test_weights_are_those_of_most_minibatches():
 
 
 def test_memory_of_a_stream_is_that_of_a_minibatch():
-    model = HCN(SMALL, 2, **QUICK).fit_stream(few())
+    model = HCN(SMALL, 2, **QUICK).fit_stream(few(), **FOUR)
     needed = model._stream.memory(next(iter_batches(model)))
-    model.set_params(max_memory=needed).fit_stream(few())
+    model.set_params(max_memory=needed).fit_stream(few(), **FOUR)
     with pytest.raises(MemoryError, match="lower batch_size"):
-        model.set_params(max_memory=needed - 1).fit_stream(few())
+        model.set_params(max_memory=needed - 1).fit_stream(few(), **FOUR)
 
 
 def iter_batches(model):
     from hcnet.hierarchy.explaining import all_allowed
     from hcnet.images import Images
-    from hcnet.online.minibatches import LabelledImages
+    from hcnet.online.minibatches import Minibatch
 
     X = few(4)[:, None]
     allowed = all_allowed(model._model.network, 4)
-    yield LabelledImages(Images(X, np.ones_like(X)), allowed)
+    yield Minibatch(Images(X, np.ones_like(X)), allowed)
 
 
 def test_what_was_learned_before_a_bad_item_is_kept():
     model = HCN(SMALL, 2, **QUICK)
     with pytest.raises(ValueError, match="Item 1 of the stream"):
-        model.fit_stream([few(8), np.full((8, 8), 3)])
+        model.fit_stream([few(8), np.full((8, 8), 3)], **FOUR)
     assert model.n_images_seen_ == 8
     model.predict(few())
 
@@ -214,12 +215,12 @@ def test_a_call_that_fails_leaves_everything_as_it_was():
 def test_a_label_beside_each_image():
     X, y = few(), np.arange(12) % 2
     pairs = [(image, int(label)) for image, label in zip(X, y, strict=True)]
-    one_by_one = HCN(SMALL, **QUICK).fit_stream(pairs, classes=[0, 1])
-    assert_same(one_by_one, HCN(SMALL, **QUICK).fit_stream([(X, y)]))
+    one_by_one = HCN(SMALL, **QUICK).fit_stream(pairs, classes=[0, 1], **FOUR)
+    assert_same(one_by_one, HCN(SMALL, **QUICK).fit_stream([(X, y)], **FOUR))
 
 
 def test_loading_leaves_parameters_as_they_were(tmp_path):
-    model = HCN(SMALL, 2, random_state=0, max_iter=None, forgetting=0.5).partial_fit(few(4))
+    model = HCN(SMALL, 2, random_state=0, max_iter=None).partial_fit(few(4))
     loaded = HCN.load(model.save(tmp_path / "stream.hcn"))
-    for name in ("batch_size", "max_iter", "forgetting", "vote", "schedule"):
+    for name in ("max_iter", "vote", "schedule"):
         assert getattr(loaded, name) == getattr(model, name)

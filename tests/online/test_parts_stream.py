@@ -14,8 +14,8 @@ from hcnet.layers import FeatureLayer
 from hcnet.messages import start_messages, trees_of
 from hcnet.metrics import matched_iou
 from hcnet.online.forgetting import Beliefs
-from hcnet.online.minibatches import join, regroup, split
-from hcnet.online.parts import PartsStream
+from hcnet.online.minibatches import Minibatch, grouped, join
+from hcnet.online.parts_stream import PartsStream
 
 SMALL = {"n_features": 4, "feature_size": 5, "random_state": 0}
 
@@ -46,7 +46,7 @@ def state(learner):
         *stream.beliefs.now,
         stream.tally.use,
         stream.tally.pixels,
-        *(image.pixels for image in stream.recent),
+        *(single.images.pixels for single in stream.recent),
         np.array([stream.tally.positions, stream.n_images, stream.n_batches]),
         learner.features_,
     ]
@@ -98,7 +98,7 @@ def test_what_was_seen_n_minibatches_ago_counts_lambda_to_the_n():
 
 def test_a_stream_is_cut_into_minibatches():
     images = Images(few(7)[:, None], np.ones((7, 1, 9, 8), bool))
-    parts = list(regroup(split(images), 3, join))
+    parts = [batch.images for batch in grouped(Minibatch(images).split(), 3)]
     assert [part.n_images for part in parts] == [3, 3, 1]
     together = np.concatenate([part.pixels for part in parts])
     np.testing.assert_array_equal(together, images.pixels)
@@ -107,7 +107,7 @@ def test_a_stream_is_cut_into_minibatches():
 def test_images_of_different_sizes_are_padded_with_unknown_pixels():
     sizes = [(4, 7), (6, 5)]
     parts = [Images(np.ones((1, 1, *size), bool), np.ones((1, 1, *size), bool)) for size in sizes]
-    both = join(parts)
+    both = join([Minibatch(part) for part in parts]).images
     assert both.size == (6, 7)
     for k, (height, width) in enumerate(sizes):
         assert both.observed[k].sum() == height * width
@@ -131,9 +131,9 @@ def test_the_letters_of_a_stream_are_found(data):
     assert 0.02 < learner.p01_ < 0.06
 
 
-def test_fit_with_a_batch_size_goes_through_the_images_again_and_again(data):
-    learner = FeatureLearner(6, 12, batch_size=4, epochs=20, random_state=0)
-    learner.fit(data.images[:30])
+def test_epochs_go_through_the_images_again_and_again(data):
+    learner = FeatureLearner(6, 12, random_state=0)
+    learner.fit_stream(data.images[:30], batch_size=4, epochs=20)
     assert learner.n_images_seen_ == 600
     assert learner.n_iter_ == 150
     assert matched_iou(learner.features_, data.features).min() > 0.9
@@ -142,13 +142,13 @@ def test_fit_with_a_batch_size_goes_through_the_images_again_and_again(data):
 
 
 def test_the_last_minibatch_need_not_be_full():
-    learner = FeatureLearner(**SMALL, batch_size=4).fit_stream(few(10))
+    learner = FeatureLearner(**SMALL).fit_stream(few(10), batch_size=4)
     assert learner.n_iter_ == 3
 
 
 def test_all_ways_of_feeding_a_stream_learn_the_same(tmp_path):
     X = few(11)
-    wanted = FeatureLearner(**SMALL, batch_size=1).fit_stream(X)
+    wanted = FeatureLearner(**SMALL).fit_stream(X, batch_size=1)
     np.save(tmp_path / "images.npy", X)
     sources = {
         "memory-mapped": np.load(tmp_path / "images.npy", mmap_mode="r"),
@@ -158,8 +158,8 @@ def test_all_ways_of_feeding_a_stream_learn_the_same(tmp_path):
         "channels": X[:, None],
     }
     for source in sources.values():
-        assert_same(FeatureLearner(**SMALL, batch_size=1).fit_stream(source), wanted)
-    step = FeatureLearner(**SMALL, batch_size=1)
+        assert_same(FeatureLearner(**SMALL).fit_stream(source, batch_size=1), wanted)
+    step = FeatureLearner(**SMALL)
     for image in X:
         step.partial_fit(image)
     for x, y in zip(state(step)[:-1], state(wanted)[:-1], strict=True):
@@ -169,9 +169,9 @@ def test_all_ways_of_feeding_a_stream_learn_the_same(tmp_path):
 
 def test_a_minibatch_may_hold_images_of_different_sizes():
     images = [few(1, size)[0] for size in [(9, 8), (7, 12), (20, 6)]]
-    learner = FeatureLearner(**SMALL, batch_size=3).fit_stream(images)
+    learner = FeatureLearner(**SMALL).fit_stream(images, batch_size=3)
     assert learner.n_iter_ == 1
-    assert learner._stream.recent[0].pixels.shape == (1, 1, 20, 12)
+    assert learner._stream.recent[0].images.pixels.shape == (1, 1, 20, 12)
     learner.transform(few(2))
 
 
@@ -191,10 +191,10 @@ def test_parts_of_an_old_alphabet_are_replaced(seed):
         small_letters(n_images=300, n_characters=2, characters=c, random_state=seed)
         for c in ("OX", "TH")
     )
-    learner = FeatureLearner(4, 9, forgetting=0.9, random_state=seed)
-    learner.partial_fit(old.images)
+    learner = FeatureLearner(4, 9, random_state=seed)
+    learner.partial_fit(old.images, forgetting=0.9)
     assert matched_iou(learner.features_, old.features).min() > 0.9
-    learner.partial_fit(new.images)
+    learner.partial_fit(new.images, forgetting=0.9)
     # Of eight seeds, three had a pixel or two of a new letter wrong, two before sums were exact.
     assert matched_iou(learner.features_, new.features).min() > 0.8
     assert matched_iou(learner.features_, old.features).max() < 0.6
@@ -202,13 +202,13 @@ def test_parts_of_an_old_alphabet_are_replaced(seed):
 
 def test_memory_of_a_stream_is_that_of_a_minibatch():
     images = few(6, (30, 30))
-    learner = FeatureLearner(**SMALL, batch_size=2).fit_stream(images)
+    learner = FeatureLearner(**SMALL).fit_stream(images, batch_size=2)
     batch = Images(images[:2, None], np.ones((2, 1, 30, 30), bool))
-    needed = learner._stream.memory(batch)
-    again = FeatureLearner(**SMALL, batch_size=2, max_memory=needed)
-    again.fit_stream(images)
+    needed = learner._stream.memory(Minibatch(batch))
+    again = FeatureLearner(**SMALL, max_memory=needed)
+    again.fit_stream(images, batch_size=2)
     with pytest.raises(MemoryError, match="lower batch_size"):
-        again.set_params(max_memory=needed - 1).fit_stream(images)
+        again.set_params(max_memory=needed - 1).fit_stream(images, batch_size=2)
 
 
 def test_only_the_last_images_are_kept():
@@ -216,10 +216,10 @@ def test_only_the_last_images_are_kept():
     for seed in range(4):
         learner.partial_fit(few(10, (50, 60), seed))
     recent = learner._stream.recent
-    assert sum(image.pixels.size for image in recent) == 30_000
+    assert sum(single.images.pixels.size for single in recent) == 30_000
     tall = FeatureLearner(**SMALL).partial_fit(few(1, (5, 900))).partial_fit(few(1, (900, 5)))
     assert len(tall._stream.recent) == 1  # side by side they would be 900×900
-    np.testing.assert_array_equal(recent[-1].pixels[0, 0], few(10, (50, 60), 3)[-1])
+    np.testing.assert_array_equal(recent[-1].images.pixels[0, 0], few(10, (50, 60), 3)[-1])
     assert len(FeatureLearner(**SMALL).partial_fit(few(2, (300, 300)))._stream.recent) == 1
 
 
@@ -279,9 +279,9 @@ def test_streams_of_other_generators_can_be_saved(tmp_path):
 
 
 def test_loading_leaves_parameters_as_they_were(tmp_path):
-    learner = FeatureLearner(**SMALL, forgetting=0.8, p_W=0.3).partial_fit(few())
+    learner = FeatureLearner(**SMALL, p_W=0.3).partial_fit(few())
     loaded = FeatureLearner.load(learner.save(tmp_path / "stream.hcn"))
-    for name in ("batch_size", "forgetting", "p_W", "p_S", "algorithm", "damping", "n_features"):
+    for name in ("p_W", "p_S", "algorithm", "damping", "n_features"):
         assert getattr(loaded, name) == getattr(learner, name)
 
 
@@ -305,9 +305,9 @@ def test_a_call_that_fails_leaves_everything_as_it_was():
 
 
 def test_what_was_learned_before_a_bad_item_is_kept():
-    learner = FeatureLearner(**SMALL, batch_size=2)
+    learner = FeatureLearner(**SMALL)
     with pytest.raises(ValueError, match="Item 1 of the stream"):
-        learner.fit_stream([few(4), np.full((9, 9), 7)])
+        learner.fit_stream([few(4), np.full((9, 9), 7)], batch_size=2)
     assert learner.n_images_seen_ == 4
     assert "error" in learner.status_
     learner.partial_fit(few(2))
@@ -315,15 +315,15 @@ def test_what_was_learned_before_a_bad_item_is_kept():
 
 
 def test_history_counts_on():
-    learner = FeatureLearner(**SMALL, batch_size=2)
-    learner.partial_fit(few(6)).partial_fit(few(4))
+    learner = FeatureLearner(**SMALL)
+    learner.partial_fit(few(6), batch_size=2).partial_fit(few(4), batch_size=2)
     assert [record.iteration for record in learner.history_] == [1, 2, 3, 4, 5]
     assert (np.diff([record.seconds for record in learner.history_]) >= 0).all()
 
 
 def test_parameters_may_change_on_the_way_unless_the_parts_depend_on_them():
     learner = FeatureLearner(**SMALL).partial_fit(few())
-    learner.set_params(forgetting=0.5, schedule="per-image", damping=0.5).partial_fit(few())
+    learner.set_params(schedule="per-image", damping=0.5).partial_fit(few(), forgetting=0.5)
     assert learner._stream.beliefs.forgetting == 0.5
     assert learner._stream.options.schedule.name == "per-image"
     with pytest.raises(ValueError, match="cannot change within a stream"):
@@ -364,21 +364,20 @@ def test_a_start_that_can_learn_nothing_says_so():
 )
 def test_a_source_that_cannot_be_read_is_explained(source, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        FeatureLearner(**SMALL, batch_size=1).fit_stream(source)
+        FeatureLearner(**SMALL).fit_stream(source, batch_size=1)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"batch_size": 0}, "batch_size must be a whole number"),
-        ({"epochs": 0, "batch_size": 2}, "epochs must be a whole number"),
+        ({"epochs": 0}, "epochs must be a whole number"),
         ({"forgetting": 1.5}, "forgetting must be a number from 0 to 1"),
     ],
 )
 def test_options_are_checked(options, message):
-    learner = FeatureLearner(**SMALL, **options)
     with pytest.raises(ValueError, match=message):
-        learner.fit(few()) if "batch_size" in options else learner.partial_fit(few())
+        FeatureLearner(**SMALL).fit_stream(few(), **options)
 
 
 def test_other_channels_cannot_follow():

@@ -51,7 +51,6 @@ def test_fit_learns_parts_or_says_why_not(data):
         "border": data.draw(st.sampled_from(["full", "valid"])),
         "algorithm": data.draw(st.sampled_from(["refined", "mpmp"])),
         "schedule": data.draw(st.sampled_from(["sequential", "per-image", "blocks", "flooding"])),
-        "batch_size": data.draw(st.sampled_from([None, None, 1, 2])),
     }
     model = FeatureLearner(**QUICK, **options)
     found = outcome(model.fit, given_X, mask=mask)
@@ -59,12 +58,11 @@ def test_fit_learns_parts_or_says_why_not(data):
     if found is None:
         return
     assert found is model
-    if options["batch_size"] is None:
-        check(model, X)
-        plain = FeatureLearner(**QUICK, **options)
-        outcome(plain.fit, X.astype(bool), mask=mask)
-        np.testing.assert_array_equal(plain.features_, model.features_)
-        np.testing.assert_array_equal(plain.placements_, model.placements_)
+    check(model, X)
+    plain = FeatureLearner(**QUICK, **options)
+    outcome(plain.fit, X.astype(bool), mask=mask)
+    np.testing.assert_array_equal(plain.features_, model.features_)
+    np.testing.assert_array_equal(plain.placements_, model.placements_)
     codes = outcome(model.fit_transform, X, mask=mask)
     assert codes.shape[0] == (1 if X.ndim == 2 else len(X))
 
@@ -81,7 +79,7 @@ PARAMETERS = tuple(FeatureLearner().get_params())
 
 
 # So many starts or visits would be right, and take for ever.
-ENDLESS = {("n_init", 10**30), ("epochs", 10**30), ("verbose", True), ("verbose", 2)}
+ENDLESS = {("n_init", 10**30), ("verbose", True), ("verbose", 2)}
 
 
 @given(st.sampled_from(PARAMETERS), odd_parameters())
@@ -147,13 +145,14 @@ def test_inference_on_anything(fitted, method, X, mask):
         assert not np.isnan(values).any()
 
 
-@given(st.lists(images(), min_size=1, max_size=4), st.sampled_from([None, 1, 2]))
+@given(st.lists(images(), min_size=1, max_size=4), st.sampled_from([{}, {"epochs": 2}]))
 @about(f"{NAME}.fit_stream", f"{NAME}.refine", examples=20)
-def test_a_stream_gives_parts_or_says_which_item_is_wrong(items, batch_size):
-    model = FeatureLearner(feature_size=2, batch_size=batch_size, **QUICK)
-    if outcome(model.fit_stream, iter(items)) is None:
+def test_a_stream_gives_parts_or_says_which_item_is_wrong(items, how):
+    model = FeatureLearner(feature_size=2, **QUICK)
+    if outcome(model.fit_stream, iter(items), batch_size=2, **how) is None:
         return
-    assert model.n_images_seen_ == sum(1 if x.ndim == 2 else len(x) for x in items)
+    n_images = sum(1 if x.ndim == 2 else len(x) for x in items)
+    assert model.n_images_seen_ == n_images * how.get("epochs", 1)
     assert np.isfinite([model.p_S_, model.p_W_, model.p01_, model.p10_]).all()
     outcome(model.refine)
     assert model.features_.any(axis=(1, 2, 3)).all()

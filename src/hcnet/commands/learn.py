@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 # Images at the beginning of a stream by which is decided what is ink, and which reports show.
 LOOKED_AT = 12
+# Options of a stream: how they are read, and what they are.
+STREAM_OPTIONS = {
+    "batch_size": (int, "images of a minibatch"),
+    "epochs": (int, "read all images into memory, and learn from each so many times"),
+    "forgetting": (float, "share of the beliefs that is kept from minibatch to minibatch"),
+}
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +47,10 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read one image after the other, once, in memory that does not grow",
     )
+    for name, (kind, text) in STREAM_OPTIONS.items():
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", type=kind, metavar="N", help=f"with --stream: {text}"
+        )
     parser.add_argument(
         "--checkpoint",
         type=Path,
@@ -86,6 +96,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace, kind: str) -> None:
+    for name in _reading(options):
+        if not options.stream:
+            raise ValueError(f"{name} is an option of a stream; add --stream, or leave it out.")
     if options.labels is not None and kind != NETWORK:
         raise ValueError(
             "Parts have no labels; leave --labels out, or learn a network with --layer."
@@ -119,6 +132,12 @@ def _estimator(
     return FeatureLearner(**given)
 
 
+def _reading(options: argparse.Namespace) -> dict[str, Any]:
+    """How a stream is to be read, as far as it was given."""
+    given = {name: getattr(options, name) for name in STREAM_OPTIONS}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def _fit(
     options: argparse.Namespace, model: Model, images: ImageSet, y: NDArray[Any] | None
 ) -> None:
@@ -140,7 +159,7 @@ def _fit(
 
         keep["classes"] = check_labels(y, len(y), getattr(options, "n_classes", None)).classes
         stream = zip(stream, y.tolist(), strict=True)
-    model.fit_stream(stream, **keep)
+    model.fit_stream(stream, **_reading(options), **keep)
 
 
 def _reports(

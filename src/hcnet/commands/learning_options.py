@@ -77,9 +77,6 @@ OPTIONS = (
     Option("engine", str, "what passes the messages", BOTH, ENGINES),
     Option("device", str, "where messages are passed", BOTH, ("cpu", "cuda", "auto")),
     Option("deterministic", None, "whether a GPU must give the same bits on every run"),
-    Option("batch_size", int, "images of a minibatch"),
-    Option("epochs", int, "how often minibatches go through all images"),
-    Option("forgetting", float, "share of what is kept from minibatch to minibatch"),
     Option("random_state", arguments.seed, "seed: the same one gives the same result"),
 )
 

@@ -8,29 +8,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import inference
-from hcnet.archive.contents import Contents
-from hcnet.archive.reading import Section
-from hcnet.checkpoint import EVERY, Checkpoint, digest
+from hcnet.checkpoint import EVERY, digest
 from hcnet.engine.driver import Status
-from hcnet.estimators.saving import Saving
+from hcnet.estimators.base import Estimator
 from hcnet.factorization.factors import Factors, Table
 from hcnet.factorization.learn import PASSING_DAMPING, Factorizer
 from hcnet.images import BoolArray, Images
 from hcnet.learning.passing import PassingOptions
 from hcnet.model import PartsModel
-from hcnet.objective import Counts, Priors, estimate, log_joint
-from hcnet.progress import Callback, watching
+from hcnet.objective import Priors, estimate, log_joint
+from hcnet.progress import Callback
 from hcnet.validation.images import check_codes, check_table
 from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
     check_damping,
     check_engine,
-    check_flag,
     check_max_memory,
     check_needed,
     check_positive,
@@ -39,9 +36,7 @@ from hcnet.validation.parameters import (
 )
 
 
-class BooleanMatrixFactorization(
-    Saving, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Factors a 0/1 table with noise and unobserved entries; both factors are binary.
 
     Every row is the OR of some components.  This is the single-layer HCN whose images are one
@@ -94,6 +89,8 @@ class BooleanMatrixFactorization(
     """
 
     _kind = "BooleanMatrixFactorization"
+    _model_type = PartsModel
+    _model: PartsModel
 
     def __init__(
         self,
@@ -147,56 +144,42 @@ class BooleanMatrixFactorization(
     ) -> Self:
         """Factor X; `mask` is True (or X is NaN) where an entry is not observed.
 
-        With a `checkpoint`, the path of a file, learning is written down every so many seconds: the
-        same call goes on from there, whatever happened to the process, and comes to the same end.
+        With a `checkpoint`, the path of a file, the state of learning is written to it `every` so
+        many seconds.  If the process ends, the same call continues from there, to the same result.
         """
-        table = Table(*check_table(X, mask))
-        data = digest(table.values, table.observed) if checkpoint is not None else None
-        with self._keeping(checkpoint, every, "fit", data) as keeper:
-            return self._fit(table, keeper)
-
-    def _fit(self, table: Table, keeper: Checkpoint | None) -> Self:
-        priors = check_priors(self)
+        table, priors = Table(*check_table(X, mask)), check_priors(self)
         rank = check_count("n_components", self.n_components, 1, "None to have it chosen")
-        most = check_count("max_components", self.max_components, 1, "more") or 1
+        most = check_needed("max_components", self.max_components)
         algorithm = check_algorithm(self.algorithm)
         if algorithm == "mpmp" and rank is None:
             raise ValueError(
                 "algorithm='mpmp' cannot choose the number of components; pass n_components, or "
                 "use algorithm='refined'."
             )
+        options = PassingOptions(*check_engine(self, ready=True), check_damping(self.damping))
+        sweeps = check_count("max_iter", self.max_iter, 1, "None for the default")
+        n_init = check_count("n_init", self.n_init, 1, "None for the default")
+        limits = check_positive("max_seconds", self.max_seconds), check_max_memory(self.max_memory)
 
-        def so_far(factors: Factors) -> BooleanMatrixFactorization:
-            now = type(self)(**self.get_params(deep=False))
-            now._publish(factors, table, priors)
+        def running(factors: Factors) -> BooleanMatrixFactorization:
+            now = self._copy()._store(factors, table, priors)
             now.status_ = Status.RUNNING.value
             return now
 
-        progress = watching(check_flag("verbose", self.verbose), self.callback, so_far)
-        learner = Factorizer(
-            table,
-            priors,
-            self._generator(keeper),
-            progress,
-            check_positive("max_seconds", self.max_seconds),
-            check_max_memory(self.max_memory),
-            keeper,
-        )
-        options = PassingOptions(*check_engine(self, ready=True), check_damping(self.damping))
-        try:
-            if algorithm == "mpmp":
-                sweeps = check_count("max_iter", self.max_iter, 1, "None for the default")
-                found = learner.by_messages(rank or most, options, sweeps)
-            else:
-                n_init = check_count("n_init", self.n_init, 1, "None for the default")
-                found = learner.refined(rank, min(most, *table.shape), n_init)
-        finally:
-            progress.close()
-        self._publish(found.factors, table, priors)
-        self.n_iter_ = found.n_iter
-        self.history_ = found.history
-        self.status_ = found.status.value
-        self.seconds_ = found.seconds
+        progress = self._progress(running)
+        data = digest(table.values, table.observed) if checkpoint is not None else None
+        with self._keeping(checkpoint, every, "fit", data) as keeper:
+            rng = self._generator(keeper)
+            learner = Factorizer(table, priors, rng, progress, *limits, keeper)
+            try:
+                if algorithm == "mpmp":
+                    found = learner.by_messages(rank or most, options, sweeps)
+                else:
+                    found = learner.refined(rank, min(most, *table.shape), n_init)
+            finally:
+                progress.close()
+        self._store(found.factors, table, priors)
+        self._store_run(found)
         return self
 
     def fit_transform(
@@ -221,7 +204,7 @@ class BooleanMatrixFactorization(
             )
         images = Images(values[:, :, None, None], observed[:, :, None, None])
         rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
-        found = inference.explain(self._model(), images, rng, most)
+        found = inference.explain(self._model, images, rng, most)
         codes = np.zeros((len(values), len(self.components_)), bool)
         codes[found.placements[:, 0], found.placements[:, 1]] = True
         return codes
@@ -251,21 +234,7 @@ class BooleanMatrixFactorization(
         codes = self.transform(X, mask)
         values, observed = check_table(X, mask)
         factors = Factors(codes.astype(np.int8), self.components_.T.astype(np.int8))
-        return log_joint(factors.counts(Table(values, observed)), self._priors)
-
-    def _model(self) -> PartsModel:
-        return PartsModel(self.components_[:, :, None, None], self._priors, "valid", (1, 1))
-
-    def _model_contents(self) -> Contents:
-        return self._model().contents()
-
-    def _read_model(self, file: Section) -> None:
-        model = PartsModel.read(file.part("model"))
-        if (model.features.shape[2:], model.border, model.image_size) != ((1, 1), "valid", (1, 1)):
-            raise ValueError("its components are no rows of a table")
-        self.components_ = model.features[:, :, 0, 0]
-        self.n_features_in_ = self.components_.shape[1]
-        self._set_priors(model.priors)
+        return log_joint(factors.counts(Table(values, observed)), self._model.priors)
 
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components, 1, "None to have it chosen")
@@ -279,19 +248,26 @@ class BooleanMatrixFactorization(
         check_damping(self.damping)
         check_random_state(self.random_state)
 
-    def _set_priors(self, priors: Priors) -> None:
-        self._priors = priors
-        self.p_S_, self.p_W_ = priors.p_S, priors.p_W
-        self.p01_, self.p10_ = priors.p01, priors.p10
-
-    def _publish(self, factors: Factors, table: Table, priors: Priors) -> None:
+    def _store(self, factors: Factors, table: Table, priors: Priors) -> Self:
+        self._forget()
         order = np.argsort(-factors.S.sum(axis=0), kind="stable")
-        self.components_ = np.ascontiguousarray(factors.W[:, order].T.astype(bool))
+        components = np.ascontiguousarray(factors.W[:, order].T.astype(bool))
+        counts = factors.counts(table)
+        known = estimate(counts, priors)
+        self._publish(PartsModel(components[:, :, None, None], known, "valid", (1, 1)))
         self.codes_ = factors.S[:, order].astype(bool)
-        self.n_features_in_ = table.shape[1]
-        counts: Counts = factors.counts(table)
-        self._set_priors(estimate(counts, priors))
-        self.log_joint_ = log_joint(counts, self._priors)
+        self.log_joint_ = log_joint(counts, known)
+        return self
+
+    def _publish(self, model: PartsModel) -> Self:
+        if (model.features.shape[2:], model.border, model.image_size) != ((1, 1), "valid", (1, 1)):
+            raise ValueError("its components are no rows of a table")
+        self._model = model
+        self.components_ = model.features[:, :, 0, 0]
+        self.n_features_in_ = self.components_.shape[1]
+        self.p_S_, self.p_W_ = model.priors.p_S, model.priors.p_W
+        self.p01_, self.p10_ = model.priors.p01, model.priors.p10
+        return self
 
     @property
     def _n_features_out(self) -> int:

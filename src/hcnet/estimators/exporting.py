@@ -23,7 +23,7 @@ class PartsExport:
         _model: PartsModel
 
         @classmethod
-        def _with_parameters(cls, values: Any) -> Self: ...
+        def _from_model(cls, parameters: Any, model: Source) -> Self: ...
 
         def _plain_parameters(self) -> dict[str, Any]: ...
 
@@ -66,9 +66,7 @@ class PartsExport:
 
     @classmethod
     def _described(cls, written: Source) -> Self:
-        made = cls._with_parameters(written.header["parameters"])
-        made._publish(PartsModel.read(written))
-        return made
+        return cls._from_model(written.header["parameters"], written)
 
 
 class NetworkExport:
@@ -78,7 +76,7 @@ class NetworkExport:
         _model: NetworkModel
 
         @classmethod
-        def _with_parameters(cls, values: Any) -> Self: ...
+        def _from_model(cls, parameters: Any, model: Source) -> Self: ...
 
         def _plain_parameters(self) -> dict[str, Any]: ...
 
@@ -119,6 +117,4 @@ class NetworkExport:
 
     @classmethod
     def _described(cls, written: Source) -> Self:
-        made = cls._with_parameters(written.header["parameters"])
-        made._publish(NetworkModel.read(written))
-        return made
+        return cls._from_model(written.header["parameters"], written)

@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import inference
-from hcnet.archive.contents import Contents
+from hcnet.archive.generators import saveable
 from hcnet.archive.reading import Section
 from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Status
+from hcnet.estimators.base import Estimator
 from hcnet.estimators.exporting import PartsExport
 from hcnet.estimators.parts_reporting import PartsReporting
-from hcnet.estimators.parts_streaming import PartsStreaming
-from hcnet.estimators.saving import Saving
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.learn import Learned, learn
-from hcnet.learning.options import LearningOptions
+from hcnet.learning.options import AUTO_FEATURES, LearningOptions
 from hcnet.learning.passing import PassingOptions
 from hcnet.memory import check_memory
 from hcnet.model import PartsModel
 from hcnet.objective import compression_ratio, estimate
-from hcnet.online.parts import FORGETTING, PartsStream
+from hcnet.online.minibatches import Minibatch, grouped
+from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
 from hcnet.plotting.arguments import placement_rows
-from hcnet.progress import Callback, watching
+from hcnet.progress import Callback
 from hcnet.solutions.explanation import Explanation
 from hcnet.validation.images import ImageInput, check_codes, check_images
 from hcnet.validation.parameters import (
@@ -44,20 +46,16 @@ from hcnet.validation.parameters import (
     check_damping,
     check_engine,
     check_feature_size,
-    check_flag,
     check_max_memory,
-    check_needed,
     check_pair,
     check_positive,
     check_priors,
     check_random_state,
-    check_share,
 )
+from hcnet.validation.streams import check_reading, check_stream, stream_length
 
 
-class FeatureLearner(
-    PartsStreaming, PartsReporting, PartsExport, Saving, TransformerMixin, BaseEstimator
-):
+class FeatureLearner(PartsReporting, PartsExport, TransformerMixin, Estimator):
     """Finds the parts that binary images are made of, and where they are.
 
     An image is explained as binary features placed at some positions, ORed where they
@@ -107,14 +105,6 @@ class FeatureLearner(
         "auto" takes one if there is one.
     deterministic : bool, default=True
         Whether a GPU must give the same bits on every run; without, several images learn faster.
-    batch_size : int or None, default=None
-        Images of a minibatch.  None: `fit` takes all images at once, and streams come in
-        minibatches of 5.
-    epochs : int, default=1
-        How often `fit` goes through the images if it takes them in minibatches.
-    forgetting : float, default=0.95
-        λ: share of what was learned before that each minibatch starts from.  0 forgets everything,
-        1 nothing, and 0.95 most of what is more than 20 minibatches back.
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same result, with any number of threads.
     verbose : bool, default=False
@@ -151,6 +141,8 @@ class FeatureLearner(
     """
 
     _kind = "FeatureLearner"
+    _model_type = PartsModel
+    _model: PartsModel
 
     def __init__(
         self,
@@ -172,9 +164,6 @@ class FeatureLearner(
         engine: str = DEFAULT_ENGINE,
         device: str = "cpu",
         deterministic: bool = True,
-        batch_size: int | None = None,
-        epochs: int = 1,
-        forgetting: float = FORGETTING,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
         callback: Callback | None = None,
@@ -196,9 +185,6 @@ class FeatureLearner(
         self.engine = engine
         self.device = device
         self.deterministic = deterministic
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.forgetting = forgetting
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -214,33 +200,123 @@ class FeatureLearner(
     ) -> Self:
         """Learn the parts of X; `mask` is True (or X is NaN) where a pixel is missing.
 
-        With a `batch_size`, in minibatches: `epochs` times through X, in random order.
-
-        With a `checkpoint`, the path of a file, learning is written down every so many seconds: the
-        same call goes on from there, whatever happened to the process, and comes to the same end.
+        With a `checkpoint`, the path of a file, the state of learning is written to it `every` so
+        many seconds.  If the process ends, the same call continues from there, to the same result.
         """
         images = check_images(X, mask).images
-        data = digest(*images.arrays()) if checkpoint is not None else None
-        with self._keeping(checkpoint, every, "fit", data) as keeper:
-            if self.batch_size is not None:
-                return self._fit_minibatches(images, keeper)
-            return self._fit_whole(images, keeper)
-
-    def _fit_whole(self, images: Images, keeper: Checkpoint | None) -> Self:
         size = check_feature_size(self.feature_size, images.size, self.border)
         most = check_count("n_features", self.n_features, 1, "None to leave it open")
         layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
-        rng, priors = self._generator(keeper), check_priors(self)
+        priors, options = check_priors(self), self._options(ready=True)
 
-        def so_far(found: Explanation) -> FeatureLearner:
+        def running(found: Explanation) -> FeatureLearner:
             now = Learned(found, estimate(found.counts, priors), Status.RUNNING, 0, 0.0, 0)
             return self._copy()._store(now, layer, images)
 
-        progress = watching(check_flag("verbose", self.verbose), self.callback, so_far)
-        learned = learn(images, layer, priors, self._options(ready=True), rng, progress, keeper)
+        progress = self._progress(running)
+        data = digest(*images.arrays()) if checkpoint is not None else None
+        with self._keeping(checkpoint, every, "fit", data) as keeper:
+            rng = self._generator(keeper)
+            learned = learn(images, layer, priors, options, rng, progress, keeper)
         self._store(learned, layer, images)
         if images.pixels[images.observed].any():
             self._warn_if_empty()
+        return self
+
+    def fit_stream(
+        self,
+        source: Iterable[ArrayLike],
+        *,
+        batch_size: int = BATCH_SIZE,
+        epochs: int | None = None,
+        forgetting: float = FORGETTING,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = EVERY,
+    ) -> Self:
+        """Learn from images that come one after the other, in memory that does not grow.
+
+        At the end of the stream the parts are refined on the last images, unless
+        ``algorithm="mpmp"`` or the time is up.
+
+        Parameters
+        ----------
+        source : array or iterable
+            An array (also memory-mapped), or yields images: one (height, width) or several
+            (images, height, width) or (images, channels, height, width) at a time.  They may
+            differ in size; NaN is missing.  Files come from `hcnet.datasets.image_files`.
+        batch_size : int, default=5
+            Images of a minibatch.
+        epochs : int or None, default=None
+            None reads the source once, in its order.  A number reads all images into memory, and
+            learns from each so many times, in random order.
+        forgetting : float, default=0.95
+            λ: share of the beliefs that the next minibatch starts from.  0 forgets everything, 1
+            nothing, and 0.95 most of what is more than 20 minibatches back.
+        checkpoint, every
+            As in `fit`.  The same call must get the same images again: those that were learned
+            from already are skipped.
+
+        """
+        reading = check_reading(batch_size, epochs, forgetting)
+        singles = (one for images in check_stream(source) for one in Minibatch(images).split())
+        with self._keeping(checkpoint, every, "fit_stream", settings=asdict(reading)) as keeper:
+            n_images, rng = stream_length(source), self._generator(keeper)
+            batches, total = reading.minibatches(singles, n_images, rng)
+            first = next(batches, None)
+            if first is None:
+                raise ValueError("The stream holds no image; pass at least one.")
+            stream = self._new_stream(first.images, reading.forgetting, keeper)
+            batches = _fitting(itertools.chain([first], batches), stream)
+            refine = self.algorithm == "refined"
+            self._learn_stream(stream, batches, total, stream.refined if refine else None, keeper)
+        if refine:
+            self._warn_if_empty()
+        return self
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        mask: ArrayLike | None = None,
+        *,
+        batch_size: int = BATCH_SIZE,
+        forgetting: float = FORGETTING,
+    ) -> Self:
+        """Continue learning with more images, in minibatches.
+
+        The first call starts a new stream, also after `fit`.  The parts are those of message
+        passing; `refine` improves them.
+        """
+        reading = check_reading(batch_size, None, forgetting)
+        images = check_images(X, mask).images
+        batches = grouped(Minibatch(images).split(), reading.batch_size)
+        first = next(batches)
+        stream = (
+            self._new_stream(first.images, reading.forgetting)
+            if self._stream is None
+            else self._continued(first.images, reading.forgetting)
+        )
+        return self._learn_stream(stream, _fitting(itertools.chain([first], batches), stream))
+
+    def refine(self) -> Self:
+        """Improve parts learned from a stream by moves on its last images.
+
+        The stream itself does not change: more images may follow.
+        """
+        check_is_fitted(self)
+        if self._stream is None:
+            raise ValueError(
+                "refine needs the images of a stream, and there was none: learn with partial_fit "
+                "or fit_stream first; fit refines by itself."
+            )
+        progress = self._progress(lambda model: self._copy()._publish(model))
+        try:
+            seconds = check_positive("max_seconds", self.max_seconds)
+            refined = self._stream.refined(seconds, progress)
+        finally:
+            progress.close()
+        self._publish(refined)
+        self._warn_if_empty()
         return self
 
     def fit_transform(
@@ -335,17 +411,41 @@ class FeatureLearner(
         given, found = self._explain(X, mask)
         return inference.compression_ratio(self._model, given.images, found)
 
-    def _model_contents(self) -> Contents:
-        return self._model.contents()
+    def _shape(self, images: Images) -> PartsShape:
+        """What is learned from a stream of such images."""
+        most = check_count("n_features", self.n_features, 1, "None to leave it open")
+        size = check_feature_size(self.feature_size, images.size, self.border)
+        return PartsShape(most or AUTO_FEATURES, images.n_channels, size, self.border)  # type: ignore[arg-type]
 
-    def _read_model(self, file: Section) -> None:
-        self._publish(PartsModel.read(file.part("model")))
-        if "stream" not in file.header:
-            return
-        self._stream = stream = PartsStream.read(file.part("stream"), self._options().passing)
+    def _new_stream(
+        self, images: Images, forgetting: float, keeper: Checkpoint | None = None
+    ) -> PartsStream:
+        options = self._options(ready=True).passing
+        shape, rng = self._shape(images), saveable(self._generator(keeper))
+        return PartsStream(shape, check_priors(self), options, forgetting, rng)
+
+    def _continued(self, images: Images, forgetting: float) -> PartsStream:
+        """The stream so far, if it can continue with such images and the current parameters."""
+        stream: PartsStream = self._stream
+        shape, channels = self._shape(images), stream.shape.n_channels
+        if images.n_channels != channels:
+            raise ValueError(
+                f"X has {images.n_channels} channels, but the stream so far had {channels}; pass "
+                f"images with {channels}."
+            )
+        if shape != stream.shape:
+            raise ValueError(
+                f"n_features, feature_size and border cannot change within a stream, which has "
+                f"{stream.shape.n_features}, {stream.shape.feature_size} and "
+                f"{stream.shape.border!r}; set them back, or start anew with fit_stream."
+            )
+        stream.configure(self._options(ready=True).passing, forgetting)
+        return stream
+
+    def _read_stream(self, file: Section) -> None:
+        self._stream = stream = PartsStream.read(file, self._options().passing)
         if stream.shape.n_channels != self.features_.shape[1]:
             raise ValueError("its stream has other channels than its features")
-        self.n_images_seen_, self.n_iter_ = stream.n_images, stream.n_batches
 
     def _check_parameters(self) -> None:
         check_count("n_features", self.n_features, 1, "None to leave it open")
@@ -353,9 +453,6 @@ class FeatureLearner(
         check_choice("border", self.border, get_args(Border))
         check_priors(self)
         self._options()
-        self._minibatch_size()
-        check_needed("epochs", self.epochs)
-        check_share("forgetting", self.forgetting)
         check_random_state(self.random_state)
 
     def _warn_if_empty(self) -> None:
@@ -391,10 +488,7 @@ class FeatureLearner(
         self.placements_[:, 1] = rank[self.placements_[:, 1]] if len(order) else 0
         self.compression_ratio_ = compression_ratio(found.counts, images)
         self.log_joint_ = inference.score(found, learned.priors)
-        self.n_iter_ = learned.n_iter
-        self.history_ = learned.history
-        self.status_ = learned.status.value
-        self.seconds_ = learned.seconds
+        self._store_run(learned)
         self.memory_ = learned.memory
         self.moves_ = learned.moves
         return self
@@ -446,3 +540,10 @@ class FeatureLearner(
         tags.transformer_tags.preserves_dtype = []  # codes are int8, whatever the pixels were
         tags.non_deterministic = False
         return tags
+
+
+def _fitting(batches: Iterable[Minibatch], stream: PartsStream) -> Iterator[Minibatch]:
+    """The minibatches, each checked to hold the window of a feature."""
+    for batch in batches:
+        check_feature_size(stream.shape.feature_size, batch.images.size, stream.shape.border)
+        yield batch

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from hcnet.estimators.base import read_estimator
 from hcnet.estimators.boolean_matrix import BooleanMatrixFactorization
 from hcnet.estimators.feature_learner import FeatureLearner
 from hcnet.estimators.hcn import HCN
-from hcnet.estimators.saving import read_estimator
 
 Estimator = FeatureLearner | HCN | BooleanMatrixFactorization
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.checkpoint import EVERY, Checkpoint, digest, text_digest
+from hcnet.checkpoint import EVERY, digest, text_digest
 from hcnet.engine.choice import DEFAULT_ENGINE
+from hcnet.estimators.base import Estimator
 from hcnet.estimators.exporting import NetworkExport
 from hcnet.estimators.network_reporting import NetworkReporting
 from hcnet.estimators.network_saving import ALGORITHM_NAMES, NetworkSaving
@@ -30,8 +31,7 @@ from hcnet.hierarchy.network import Network, sample, sample_templates
 from hcnet.hierarchy.specification import Layer, build_network
 from hcnet.images import BoolArray, Images
 from hcnet.layers import equal_classes
-from hcnet.online.network import FORGETTING
-from hcnet.progress import Callback, watching
+from hcnet.progress import Callback
 from hcnet.validation.images import ImageInput, check_images
 from hcnet.validation.network import (
     Labels,
@@ -69,7 +69,7 @@ class HCN(
     NetworkSaving,
     ClassifierMixin,
     TransformerMixin,
-    BaseEstimator,
+    Estimator,
 ):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
 
@@ -129,13 +129,6 @@ class HCN(
         only, "beliefs" in the first layer those of elements near ink, which learns more from
         handwriting, "dense" all of them; "reference" is slow and readable.
     device, deterministic : as in `FeatureLearner`
-    batch_size : int or None, default=None
-        Images of a minibatch.  None: `fit` takes all images at once, and streams come in
-        minibatches of 50.
-    epochs : int, default=1
-        How often `fit` goes through the images if it takes them in minibatches.
-    forgetting : float, default=0.7
-        λ: share of what was learned before that each minibatch starts from.
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same result, with any number of threads.
     verbose : bool, default=False
@@ -188,9 +181,6 @@ class HCN(
         engine: str = DEFAULT_ENGINE,
         device: str = "cpu",
         deterministic: bool = True,
-        batch_size: int | None = None,
-        epochs: int = 1,
-        forgetting: float = FORGETTING,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
         callback: Callback | None = None,
@@ -213,9 +203,6 @@ class HCN(
         self.engine = engine
         self.device = device
         self.deterministic = deterministic
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.forgetting = forgetting
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -245,17 +232,11 @@ class HCN(
             names = text_digest(repr(labels.classes.tolist()))
             data = names + digest(*images.arrays(), labels.codes)
         with self._keeping(checkpoint, every, "fit", data) as keeper:
-            if self.batch_size is not None:
-                return self._fit_minibatches(images, labels, keeper)
-            return self._fit_whole(images, labels, keeper)
-
-    def _fit_whole(self, images: Images, labels: Labels, keeper: Checkpoint | None) -> Self:
-        rng = self._generator(keeper)
-        network, options = self._build(images, labels, rng)
-        verbose = check_flag("verbose", self.verbose)
-        progress = watching(verbose, self.callback, self._so_far(network, labels))
-        start = network, images, agreeing(network, labels.codes), options, rng, progress
-        learned = _ALGORITHMS[self.algorithm](*start, keeper)
+            rng = self._generator(keeper)
+            network, options = self._build(images, labels, rng)
+            progress = self._progress(self._so_far(network, labels))
+            start = network, images, agreeing(network, labels.codes), options, rng, progress
+            learned = _ALGORITHMS[self.algorithm](*start, keeper)
         self._store(learned, labels, images)
         return self
 
@@ -472,10 +453,7 @@ class HCN(
         found = self._configuration(images, agreeing(learned.network, labels.codes))
         self.templates_ = _template(found)
         self.log_joint_ = learned.log_joint
-        self.n_iter_ = learned.n_iter
-        self.history_ = learned.history
-        self.status_ = learned.status.value
-        self.seconds_ = learned.seconds
+        self._store_run(learned)
         self.memory_ = learned.memory
 
     def _publish(self, model: NetworkModel) -> Self:

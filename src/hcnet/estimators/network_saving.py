@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hcnet.archive.contents import Contents
 from hcnet.archive.fields import LARGEST, listed, named
 from hcnet.archive.reading import Section
-from hcnet.estimators.saving import Saving
+from hcnet.estimators.base import Estimator
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.specification import Layer
-from hcnet.online.network import NetworkStream
+from hcnet.online.network_stream import NetworkStream
 from hcnet.validation.network import check_layers, check_noise
 from hcnet.validation.parameters import (
     check_choice,
     check_needed,
     check_random_state,
-    check_share,
 )
 
 ALGORITHM_NAMES = ("mpmp", "bottom-up")
@@ -24,9 +22,10 @@ ALGORITHM_NAMES = ("mpmp", "bottom-up")
 MOST_PASSES = 1000
 
 
-class NetworkSaving(Saving):
+class NetworkSaving(Estimator):
     """The part of `HCN` that goes into files and comes out of them."""
 
+    _model_type = NetworkModel
     _model: NetworkModel
     _stream: NetworkStream | None
 
@@ -34,21 +33,13 @@ class NetworkSaving(Saving):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def _model_contents(self) -> Contents:
-        return self._model.contents()
-
-    def _read_model(self, file: Section) -> None:
-        model = NetworkModel.read(file.part("model"))
-        self._publish(model)
-        if "stream" not in file.header:
-            return
-        if len(self.layers) != len(model.network.levels):
+    def _read_stream(self, file: Section) -> None:
+        network, classes = self._model.network, self._model.classes
+        if len(self.layers) != len(network.levels):
             raise ValueError("its layers are not those of its stream")
         options = self._options(tuple(layer.damping for layer in self.layers))
-        part = file.part("stream")
-        self._stream = NetworkStream.read(part, model.network, model.classes, options)
+        self._stream = NetworkStream.read(file, network, classes, options)
         self._stream.made_for = self._structure()
-        self.n_images_seen_, self.n_iter_ = self._stream.n_images, self._stream.n_batches
 
     @classmethod
     def _parameter(cls, name: str, value: Any) -> Any:
@@ -56,7 +47,7 @@ class NetworkSaving(Saving):
             return super()._parameter(name, value)
         layers = [named("layers", about) for about in listed("layers", value)]
         return [
-            Layer(**{key: Saving._parameter(key, one) for key, one in about.items()})
+            Layer(**{key: Estimator._parameter(key, one) for key, one in about.items()})
             for about in layers
         ]
 
@@ -73,7 +64,4 @@ class NetworkSaving(Saving):
                 f"{self.n_passes}; set it when it is loaded."
             )
         self._options(())
-        self._minibatch_size()
-        check_needed("epochs", self.epochs)
-        check_share("forgetting", self.forgetting)
         check_random_state(self.random_state)

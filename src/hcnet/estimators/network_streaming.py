@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import itertools
 import os
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from typing import Any, Self
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hcnet.archive.generators import saveable
 from hcnet.checkpoint import EVERY, Checkpoint, text_digest
-from hcnet.estimators.streaming import Streaming
+from hcnet.estimators.base import Estimator
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.images import Images
-from hcnet.online.minibatches import (
-    LabelledImages,
-    join_labelled,
-    regroup,
-    shuffled,
-    split_labelled,
-)
-from hcnet.online.network import BATCH_SIZE, NetworkStream
+from hcnet.online.minibatches import Minibatch, grouped
+from hcnet.online.network_stream import BATCH_SIZE, FORGETTING, NetworkStream
 from hcnet.validation.images import check_images
 from hcnet.validation.network import (
     UNLABELLED,
@@ -33,67 +27,75 @@ from hcnet.validation.network import (
     check_labels,
     check_stream_classes,
 )
-from hcnet.validation.parameters import (
-    check_needed,
-    check_share,
+from hcnet.validation.streams import (
+    check_item,
+    check_reading,
+    in_item,
+    stream_items,
+    stream_length,
 )
-from hcnet.validation.streams import check_item, in_item, stream_items, stream_length
 
 
-class NetworkStreaming(Streaming):
-    """What `HCN` can do with a stream."""
+class NetworkStreaming(Estimator):
+    """The half of `HCN` that learns from streams."""
 
     _stream: NetworkStream | None = None
-    _default_batch_size = BATCH_SIZE
-    _training = (
-        "templates_",
-        "log_joint_",
-        "n_iter_",
-        "history_",
-        "status_",
-        "seconds_",
-        "memory_",
-        "n_images_seen_",
-    )
+
+    if TYPE_CHECKING:  # of the estimator
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def fit_stream(
         self,
         source: Iterable[Any],
         *,
         classes: ArrayLike | None = None,
+        batch_size: int = BATCH_SIZE,
+        epochs: int | None = None,
+        forgetting: float = FORGETTING,
         checkpoint: str | os.PathLike[str] | None = None,
         every: float = EVERY,
     ) -> Self:
         """Learn from images that come one after the other, in memory that does not grow.
 
-        `source` is an array (memory-mapped, too), or yields images, alone or with their labels,
-        ``(X, y)``; -1 is no label, NaN is missing.  `classes` are all labels that may come; without
-        them those of the first item.  Every image is seen once, in minibatches of `batch_size`,
-        with `max_iter` passes (None: 20) over each.
+        Every minibatch gets `max_iter` passes (None: 20).
 
-        With a `checkpoint` as in `fit`.  The same call must get the same images again: those that
-        were learned from already are read and passed over.
+        Parameters
+        ----------
+        source : array or iterable
+            An array (also memory-mapped), or yields images, alone or with their labels, ``(X, y)``;
+            -1 is no label, NaN is missing.
+        classes : array or None, default=None
+            All labels that may come; None: those of the first item.
+        batch_size : int, default=50
+            Images of a minibatch.
+        epochs : int or None, default=None
+            None reads the source once, in its order.  A number reads all images into memory, and
+            learns from each so many times, in random order.
+        forgetting : float, default=0.7
+            λ: share of the beliefs that the next minibatch starts from.
+        checkpoint, every
+            As in `fit`.  The same call must get the same images again: those that were learned
+            from already are skipped.
+
         """
+        reading = check_reading(batch_size, epochs, forgetting)
         data = None if classes is None else text_digest(repr(classes))
-        with self._keeping(checkpoint, every, "fit_stream", data) as keeper:
-            return self._fit_pairs(source, classes, keeper)
-
-    def _fit_pairs(
-        self, source: Iterable[Any], classes: ArrayLike | None, keeper: Checkpoint | None
-    ) -> Self:
-        items = _pairs(source)
-        first = next(items, None)
-        if first is None:
-            raise ValueError("The stream holds no image; pass at least one.")
-        stream = self._start_stream(*first, classes, keeper)
-        pairs = itertools.chain([first], items)
-        singles = (
-            one
-            for number, (images, y) in enumerate(pairs)
-            for one in split_labelled(_labelled(stream, images, y, number))
-        )
-        total = stream_length(source, self._minibatch_size())
-        return self._learn_stream(stream, singles, total, keeper)
+        settings = asdict(reading)
+        with self._keeping(checkpoint, every, "fit_stream", data, settings) as keeper:
+            items = _pairs(source)
+            first = next(items, None)
+            if first is None:
+                raise ValueError("The stream holds no image; pass at least one.")
+            stream = self._start_stream(*first, classes, reading.forgetting, keeper)
+            singles = (
+                one
+                for number, (images, y) in enumerate(itertools.chain([first], items))
+                for one in _labelled(stream, images, y, number).split()
+            )
+            n_images, rng = stream_length(source), self._generator(keeper)
+            batches, total = reading.minibatches(singles, n_images, rng)
+            return self._learn_stream(stream, batches, total, keeper=keeper)
 
     def partial_fit(
         self,
@@ -102,64 +104,48 @@ class NetworkStreaming(Streaming):
         mask: ArrayLike | None = None,
         *,
         classes: ArrayLike | None = None,
+        batch_size: int = BATCH_SIZE,
+        forgetting: float = FORGETTING,
     ) -> Self:
-        """Go on learning with some more images, in minibatches of `batch_size`.
+        """Continue learning with more images, in minibatches.
 
-        The first call starts a stream anew, also after `fit`.  `classes` are all labels that may
+        The first call starts a new stream, also after `fit`.  `classes` are all labels that may
         come; without them those of the y of the first call.
         """
+        reading = check_reading(batch_size, None, forgetting)
         images = check_images(X, mask).images
         if self._stream is None:
-            stream = self._start_stream(images, y, classes)
+            stream = self._start_stream(images, y, classes, reading.forgetting)
         else:
-            stream = self._continued(classes)
-        return self._learn_stream(stream, split_labelled(_labelled(stream, images, y)), None)
-
-    def _fit_minibatches(self, images: Images, labels: Labels, keeper: Checkpoint | None) -> Self:
-        epochs, size = check_needed("epochs", self.epochs), self._minibatch_size()
-        order = np.random.default_rng(self._generator(keeper).integers(2**32))
-        stream = self._new_stream(images, labels, keeper)
-        allowed = agreeing(stream.network, labels.codes)
-        singles = split_labelled(LabelledImages(images, allowed))
-        total = -(-len(singles) * epochs // size)
-        return self._learn_stream(stream, shuffled(singles, epochs, order), total, keeper)
+            stream = self._continued(classes, reading.forgetting)
+        singles = _labelled(stream, images, y).split()
+        return self._learn_stream(stream, grouped(singles, reading.batch_size))
 
     def _start_stream(
         self,
         images: Images,
         y: ArrayLike | None,
         classes: ArrayLike | None,
+        forgetting: float,
         keeper: Checkpoint | None = None,
-    ) -> NetworkStream:
-        labels = (
-            check_labels(y, images.n_images, self._n_classes())
-            if classes is None
-            else Labels(
-                check_stream_classes(classes, self._n_classes()),
-                np.full(images.n_images, UNLABELLED),
-            )
-        )
-        return self._new_stream(images, labels, keeper)
-
-    def _new_stream(
-        self, images: Images, labels: Labels, keeper: Checkpoint | None
     ) -> NetworkStream:
         if self.algorithm != "mpmp":
             raise ValueError(
-                f"Only algorithm='mpmp' learns from a stream or in minibatches, got "
-                f"{self.algorithm!r}; change it with set_params, or call fit with all images and "
-                f"batch_size=None."
+                f"Only algorithm='mpmp' learns from a stream, got {self.algorithm!r}; change it "
+                f"with set_params, or call fit with all images."
             )
+        n, n_classes = images.n_images, self._n_classes()
+        if classes is None:
+            labels = check_labels(y, n, n_classes)
+        else:
+            labels = Labels(check_stream_classes(classes, n_classes), np.full(n, UNLABELLED))
         rng = saveable(self._generator(keeper))
         network, options = self._build(images, labels, rng)
-        forgetting = check_share("forgetting", self.forgetting)
         stream = NetworkStream(network, labels.classes, options, forgetting, rng)
         stream.made_for = self._structure()
-        if stream.dead:
-            warnings.warn(stream.dead, UserWarning, stacklevel=4)
         return stream
 
-    def _continued(self, classes: ArrayLike | None) -> NetworkStream:
+    def _continued(self, classes: ArrayLike | None, forgetting: float) -> NetworkStream:
         stream = self._stream
         assert stream is not None
         if self._structure() != stream.made_for:
@@ -175,23 +161,12 @@ class NetworkStreaming(Streaming):
                     f"{names.tolist()}; leave classes out, or start anew with fit_stream."
                 )
         options = self._options(stream.options.damping, ready=True)
-        stream.configure(options, check_share("forgetting", self.forgetting))
+        stream.configure(options, forgetting)
         return stream
 
     def _structure(self) -> tuple[Any, ...]:
-        """Parameters that a stream depends on for good."""
+        """Parameters that must not change within a stream."""
         return list(self.layers), self.templates_per_class, self.p01, self.p10
-
-    def _learn_stream(
-        self,
-        stream: NetworkStream,
-        singles: Iterable[LabelledImages],
-        total: int | None,
-        keeper: Checkpoint | None = None,
-    ) -> Self:
-        size = self._minibatch_size()
-        self._feed(stream, regroup(singles, size, join_labelled), total, keeper=keeper)
-        return self
 
 
 def _pairs(source: Any) -> Iterator[tuple[Images, ArrayLike | None]]:
@@ -206,8 +181,8 @@ def _pairs(source: Any) -> Iterator[tuple[Images, ArrayLike | None]]:
 
 def _labelled(
     stream: NetworkStream, images: Images, y: ArrayLike | None, number: int | None = None
-) -> LabelledImages:
-    """Images with what their labels allow; `number` is that of the item of a stream."""
+) -> Minibatch:
+    """Images with the templates that their labels allow; `number` is that of a stream's item."""
     network, n = stream.network, images.n_images
     with nullcontext() if number is None else in_item(number):
         if (images.n_channels, *images.size) != (network.n_channels, *network.image_size):
@@ -217,4 +192,4 @@ def _labelled(
                 f"{network.image_size[1]}; pass such images."
             )
         codes = np.full(n, UNLABELLED) if y is None else check_known_labels(y, n, stream.classes)
-    return LabelledImages(images, agreeing(network, codes))
+    return Minibatch(images, agreeing(network, codes))

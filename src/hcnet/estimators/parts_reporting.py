@@ -13,7 +13,7 @@ from PIL import Image
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import inference
-from hcnet.estimators.saving import plain
+from hcnet.estimators.base import plain
 from hcnet.images import Images
 from hcnet.plotting.parts import show_features
 from hcnet.progress import Step

@@ -1,35 +1,67 @@
-"""Streams as minibatches."""
+"""Streams of images as minibatches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
 from hcnet.images import BoolArray, Images
 
-Item = TypeVar("Item")
+
+@dataclass(frozen=True)
+class Minibatch:
+    """Images that are learned from together.
+
+    In a network, `allowed` (images, templates) are the templates that their labels allow.
+    """
+
+    images: Images
+    allowed: BoolArray | None = None
+
+    def arrays(self) -> tuple[BoolArray | None, ...]:
+        """All its arrays."""
+        return *self.images.arrays(), self.allowed
+
+    def split(self) -> list[Minibatch]:
+        """The images one by one."""
+
+        def cut(array: Any, k: int) -> Any:
+            return None if array is None else array[k : k + 1]
+
+        pixels, observed = self.images.arrays()
+        return [
+            Minibatch(Images(cut(pixels, k), cut(observed, k)), cut(self.allowed, k))
+            for k in range(self.images.n_images)
+        ]
 
 
 @dataclass(frozen=True)
-class LabelledImages:
-    """Images, and the templates that their labels allow (images, templates)."""
+class Reading:
+    """How a stream is read, and how fast it is forgotten."""
 
-    images: Images
-    allowed: BoolArray
+    batch_size: int
+    epochs: int | None  # None: once, in the order of the stream
+    forgetting: float
 
-    def arrays(self) -> tuple[BoolArray, ...]:
-        """All that there is to it."""
-        return *self.images.arrays(), self.allowed
+    def minibatches(
+        self, singles: Iterable[Minibatch], n_images: int | None, rng: np.random.Generator
+    ) -> tuple[Iterator[Minibatch], int | None]:
+        """Single images as minibatches, and the number of minibatches if it is known."""
+        if self.epochs is not None:
+            every = list(singles)
+            n_images = len(every) * self.epochs
+            order = np.random.default_rng(rng.integers(2**32))
+            singles = _shuffled(every, self.epochs, order)
+        total = None if n_images is None else -(-n_images // self.batch_size)
+        return grouped(singles, self.batch_size), total
 
 
-def regroup(
-    singles: Iterable[Item], size: int, join: Callable[[Sequence[Item]], Item]
-) -> Iterator[Item]:
-    """Single images into minibatches of so many; only the last may have fewer."""
-    waiting: list[Item] = []
+def grouped(singles: Iterable[Minibatch], size: int) -> Iterator[Minibatch]:
+    """Single images in minibatches of `size`; only the last may be smaller."""
+    waiting: list[Minibatch] = []
     for single in singles:
         waiting.append(single)
         if len(waiting) == size:
@@ -39,43 +71,26 @@ def regroup(
         yield join(waiting)
 
 
-def split(images: Images) -> list[Images]:
-    """Images one by one."""
-    pixels, observed = images.pixels, images.observed
-    return [Images(pixels[k : k + 1], observed[k : k + 1]) for k in range(images.n_images)]
-
-
-def split_labelled(batch: LabelledImages) -> list[LabelledImages]:
-    """Labelled images one by one."""
-    return [
-        LabelledImages(image, batch.allowed[k : k + 1])
-        for k, image in enumerate(split(batch.images))
-    ]
-
-
-def join(parts: Sequence[Images]) -> Images:
-    """Images of different sizes side by side: what smaller ones lack counts as not observed."""
-    height = max(part.size[0] for part in parts)
-    width = max(part.size[1] for part in parts)
+def join(batches: Sequence[Minibatch]) -> Minibatch:
+    """One minibatch of several; smaller images are padded with pixels that are not observed."""
+    height, width = (max(batch.images.size[k] for batch in batches) for k in (0, 1))
 
     def pad(array: BoolArray) -> BoolArray:
         h, w = height - array.shape[2], width - array.shape[3]
         return np.pad(array, ((0, 0), (0, 0), (0, h), (0, w)))
 
-    return Images(
-        np.concatenate([pad(part.pixels) for part in parts]),
-        np.concatenate([pad(part.observed) for part in parts]),
+    images = Images(
+        np.concatenate([pad(batch.images.pixels) for batch in batches]),
+        np.concatenate([pad(batch.images.observed) for batch in batches]),
     )
+    allowed = [batch.allowed for batch in batches if batch.allowed is not None]
+    return Minibatch(images, np.concatenate(allowed) if allowed else None)
 
 
-def join_labelled(parts: Sequence[LabelledImages]) -> LabelledImages:
-    """Labelled images side by side."""
-    allowed = np.concatenate([part.allowed for part in parts])
-    return LabelledImages(join([part.images for part in parts]), allowed)
-
-
-def shuffled(singles: Sequence[Item], epochs: int, rng: np.random.Generator) -> Iterator[Item]:
-    """A batch as a stream: every image once per epoch, each epoch in another order."""
+def _shuffled(
+    singles: Sequence[Minibatch], epochs: int, rng: np.random.Generator
+) -> Iterator[Minibatch]:
+    """Every image once per epoch, in each epoch in another order."""
     for _ in range(epochs):
         for k in rng.permutation(len(singles)):
             yield singles[k]

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hcnet.images import BoolArray, Images
+from hcnet.online.minibatches import Reading
 from hcnet.validation.images import check_images
+from hcnet.validation.parameters import check_count, check_needed, check_share
 
 
 def stream_items(source: Any) -> Iterator[Any]:
@@ -34,11 +36,20 @@ def stream_items(source: Any) -> Iterator[Any]:
     return iter(source)
 
 
-def stream_length(source: Any, size: int) -> int | None:
-    """Minibatches of a stream, where that can be known."""
+def check_reading(batch_size: int, epochs: int | None, forgetting: float) -> Reading:
+    """How a stream is read."""
+    return Reading(
+        check_needed("batch_size", batch_size),
+        check_count("epochs", epochs, 1, "None to read the stream once, in its order"),
+        check_share("forgetting", forgetting),
+    )
+
+
+def stream_length(source: Any) -> int | None:
+    """Images of a stream, where that can be known."""
     if not isinstance(source, np.ndarray) or source.ndim == 0:
         return None
-    return -(-(1 if source.ndim == 2 else len(source)) // size)
+    return 1 if source.ndim == 2 else len(source)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The multi-layer network from a stream: some passes over each minibatch, then on to the next."""
+"""The multi-layer network from a stream: some passes over each minibatch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from hcnet.archive.contents import Contents
 from hcnet.archive.fields import whole
-from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
 from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.joint import joint_memory, start_joint
@@ -21,7 +20,8 @@ from hcnet.hierarchy.passing import NetworkPassing, count_ink, passing_memory
 from hcnet.images import BoolArray
 from hcnet.learning.passing import weight_prior
 from hcnet.online.forgetting import Beliefs
-from hcnet.online.minibatches import LabelledImages
+from hcnet.online.minibatches import Minibatch
+from hcnet.online.stream import Stream
 
 # A minibatch must show every template a few times, and what the levels above say of the lower ones
 # takes passes to arrive: docs/online.md has the measurements.
@@ -30,8 +30,8 @@ PASSES = 20
 FORGETTING = 0.7
 
 
-class NetworkStream:
-    """Everything that learning carries from minibatch to minibatch."""
+class NetworkStream(Stream):
+    """A stream that a network is learned from: also the weights after the last minibatches."""
 
     def __init__(
         self,
@@ -41,32 +41,15 @@ class NetworkStream:
         forgetting: float,
         rng: np.random.Generator,
     ) -> None:
+        initial = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
+        super().__init__(Beliefs(initial, forgetting), options, rng)
         self.network = network
         self.classes = classes
-        self.options = options
-        self.rng = rng
-        initial = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
-        self.beliefs = Beliefs(initial, forgetting)
+        self.problem = dead_start(network)
         self.voters: deque[list[BoolArray]] = deque(maxlen=VOTERS)
         self.made_for: tuple[Any, ...] = ()  # parameters that must not change on the way
-        self.n_images = 0
-        self.n_batches = 0
 
-    def configure(self, options: NetworkOptions, forgetting: float) -> None:
-        """Go on in another way."""
-        self.options, self.beliefs.forgetting = options, forgetting
-
-    @property
-    def dead(self) -> str | None:
-        """Why nothing can be learned, if so."""
-        return dead_start(self.network)
-
-    @property
-    def passes(self) -> int:
-        """Passes over a minibatch."""
-        return self.options.max_iter or PASSES
-
-    def memory(self, batch: LabelledImages) -> int:
+    def memory(self, batch: Minibatch) -> int:
         """Bytes that a minibatch takes at its peak."""
         n = batch.images.n_images
         lanes = self.options.schedule.lanes(n)
@@ -75,9 +58,10 @@ class NetworkStream:
         needed = passing_memory(engine, network, n, lanes, n_ink)
         return needed + joint_memory(engine, network, n)
 
-    def learn(self, batch: LabelledImages) -> Measurement:
+    def learn(self, batch: Minibatch) -> Measurement:
         """Some forward and backward passes over a minibatch."""
         images, allowed = batch.images, batch.allowed
+        assert allowed is not None
         passing = NetworkPassing(
             self.network,
             images.evidence_on_grid(self.network.noise),
@@ -87,7 +71,7 @@ class NetworkStream:
             self.rng,
             exact=True,
         )
-        for _ in range(self.passes):
+        for _ in range(self.options.max_iter or PASSES):
             passing.forward(self.options.schedule, self.options.damping)
             passing.backward()
         change = self.beliefs.update(passing.weight_beliefs())
@@ -97,10 +81,8 @@ class NetworkStream:
         changed = sum(
             int((new != old).sum()) for new, old in zip(weights, before or weights, strict=True)
         )
-        self.n_images += images.n_images
-        self.n_batches += 1
         value = start_joint(self.options.engine, self.network, images, allowed).of(weights)
-        return Measurement(value, changed, change, f"{self.n_images:,} images")
+        return self._counted(batch, value, changed, change)
 
     def weights(self) -> list[BoolArray]:
         """Every weight as it was after most of the last minibatches."""
@@ -113,17 +95,9 @@ class NetworkStream:
         return NetworkModel(self.network, self.weights(), self.classes)
 
     def contents(self) -> Contents:
-        """What goes into a file beside the network: enough to go on as if nothing had happened.
-
-        How messages are passed is not in there; it may change on the way (`configure`).
-        """
-        header = {
-            "generator": generator_state(self.rng),
-            "n_images": self.n_images,
-            "n_batches": self.n_batches,
-            "voters": len(self.voters),
-        }
-        contents = Contents(header).with_part("beliefs", self.beliefs.contents())
+        """What goes into a file beside the network."""
+        shared = super().contents()
+        contents = Contents(shared.header | {"voters": len(self.voters)}, shared.arrays)
         for k, voters in enumerate(zip(*self.voters, strict=True)):
             contents = contents.with_bits(f"voters-{k}", np.stack(voters))
         return contents
@@ -139,11 +113,8 @@ class NetworkStream:
 
     def restore(self, file: Section) -> None:
         """Become what `contents` were of."""
-        header, shapes = file.header, [level.weight_shape for level in self.network.levels]
-        restore_generator(self.rng, header["generator"])
-        self.beliefs = Beliefs.read(file.part("beliefs"), shapes)
-        self.n_images = whole("n_images", header["n_images"], 1)
-        self.n_batches = whole("n_batches", header["n_batches"], 1)
-        n = whole("voters", header["voters"], 1, VOTERS)
+        super().restore(file)
+        shapes = [level.weight_shape for level in self.network.levels]
+        n = whole("voters", file.header["voters"], 1, VOTERS)
         levels = [file.bits(f"voters-{k}", (n, *shape)) for k, shape in enumerate(shapes)]
         self.voters = deque((list(voter) for voter in zip(*levels, strict=True)), VOTERS)

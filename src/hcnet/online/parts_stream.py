@@ -1,4 +1,4 @@
-"""The single-layer HCN from a stream: the paper's online learning."""
+"""Parts from a stream: the paper's online learning of the single-layer HCN."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from hcnet.archive.fields import (
     whole,
     word,
 )
-from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
 from hcnet.engine.choice import start_dense
 from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
-from hcnet.learning.options import AUTO_FEATURES, dead_start, starting_priors
+from hcnet.learning.options import dead_start, starting_priors
 from hcnet.learning.passing import PassingOptions, placement_prior, weight_prior
 from hcnet.messages import Layout, trees_of
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
 from hcnet.online.forgetting import Beliefs
-from hcnet.online.minibatches import join, split
+from hcnet.online.minibatches import Minibatch, join
+from hcnet.online.stream import Stream
 from hcnet.progress import Progress
 from hcnet.refine.search import Search
 from hcnet.solutions.canvas import Canvas
@@ -47,20 +47,25 @@ from hcnet.solutions.improver import LEAST_NOISE, Improver
 # Images of a minibatch, and λ: the paper's.
 BATCH_SIZE = 5
 FORGETTING = 0.95
-# Pixels of the last images that are kept, to refine the parts on; one image at least.
+# Pixels of the last images, on which parts are refined; at least one image is kept.
 RECENT_PIXELS = 32_000
-# A feature that stands in the images less often than this, older ones counting less, is not used.
+# A feature with fewer placements than this (older ones weigh less) counts as not used.
 LEAST_USE = 0.5
 
 
 @dataclass(frozen=True)
 class PartsShape:
-    """What is to be learned."""
+    """Number and size of the features to be learned."""
 
     n_features: int
     n_channels: int
     feature_size: tuple[int, int]
     border: Border
+
+    @property
+    def weights(self) -> tuple[int, int, int, int]:
+        """Shape of the beliefs of W."""
+        return (self.n_channels, self.n_features, *self.feature_size)
 
     def layer(self, size: tuple[int, int]) -> FeatureLayer:
         """The layer over images of a size."""
@@ -69,7 +74,7 @@ class PartsShape:
 
 @dataclass
 class Tally:
-    """What the decoded placements say about the priors, older minibatches counting less."""
+    """Counts of decoded placements and pixels, in which older minibatches weigh less."""
 
     use: NDArray[np.float64]  # (features,): placements
     positions: float = 0.0
@@ -84,7 +89,7 @@ class Tally:
         self.pixels = keep * self.pixels + new
 
     def counts(self, W: BoolArray, used: NDArray[np.int64]) -> Counts:
-        """The same as whole numbers, for the features that are used, whose weights are W."""
+        """Whole numbers, for the features that are used; W are their weights."""
         F = len(W)
         hit, missed, false, empty = (round(float(k)) for k in self.pixels)
         return Counts(
@@ -99,8 +104,8 @@ class Tally:
         )
 
 
-class PartsStream:
-    """Everything that learning carries from minibatch to minibatch."""
+class PartsStream(Stream):
+    """A stream that parts are learned from: also use counts, and the last images to refine on."""
 
     def __init__(
         self,
@@ -110,37 +115,28 @@ class PartsStream:
         forgetting: float,
         rng: np.random.Generator,
     ) -> None:
+        feature_pixels = shape.n_channels * math.prod(shape.feature_size)
+        start = starting_priors(priors, feature_pixels)[0]
+        assert start.p_W is not None
+        initial = weight_prior(start.p_W, shape.weights, rng)
+        super().__init__(Beliefs([initial], forgetting), options, rng)
         self.shape = shape
         self.open_priors = priors
-        self.options = options
-        self.rng = rng
-        feature_pixels = shape.n_channels * math.prod(shape.feature_size)
-        self._priors = starting_priors(priors, feature_pixels)[0]
-        assert self._priors.p_W is not None
-        size = (shape.n_channels, shape.n_features, *shape.feature_size)
-        self.beliefs = Beliefs([weight_prior(self._priors.p_W, size, rng)], forgetting)
+        self._priors = start
+        self.problem = dead_start(start, feature_pixels)
         self.tally = Tally(np.zeros(shape.n_features))
-        self.recent: deque[Images] = deque()
-        self.n_images = 0
-        self.n_batches = 0
+        self.recent: deque[Minibatch] = deque()  # single images
 
-    def configure(self, options: PassingOptions, forgetting: float) -> None:
-        """Go on in another way."""
-        self.options, self.beliefs.forgetting = options, forgetting
-
-    @property
-    def dead(self) -> str | None:
-        """Why nothing can be learned, if so."""
-        return dead_start(self._priors, self.shape.n_channels * math.prod(self.shape.feature_size))
-
-    def memory(self, images: Images) -> int:
+    def memory(self, batch: Minibatch) -> int:
         """Bytes that a minibatch takes at its peak."""
+        images, options = batch.images, self.options
         layer, n = self.shape.layer(images.size), images.n_images
-        lanes = self.options.schedule.lanes(n)
+        lanes = options.schedule.lanes(n)
         return Layout(layer, n).memory(images.n_observed, lanes, keep=False)
 
-    def learn(self, images: Images) -> Measurement:
+    def learn(self, batch: Minibatch) -> Measurement:
         """Visit every tree of a minibatch once."""
+        images = batch.images
         layer = self.shape.layer(images.size)
         assert self._priors.p_S is not None
         before = self.weights()
@@ -157,15 +153,11 @@ class PartsStream:
         change = self.beliefs.update([passing.weight_beliefs()])
         W = self.weights()
         bits = self._count(layer, images, passing.placements(), W)
-        self._remember(images)
-        self.n_images += images.n_images
-        self.n_batches += 1
-        changed = int((before != W).sum())
-        note = f"{self.n_images:,} images"
-        return Measurement(-bits * math.log(2), changed, change, note)
+        self._remember(batch)
+        return self._counted(batch, -bits * math.log(2), int((before != W).sum()), change)
 
     def weights(self) -> BoolArray:
-        """All features as they are now, also those that are not used."""
+        """All features, also those that are not used."""
         now = self.beliefs.now or self.beliefs.initial
         return np.ascontiguousarray(np.swapaxes(now[0], 0, 1) > 0)
 
@@ -173,13 +165,13 @@ class PartsStream:
         """The features that are used, the most used first."""
         W, used = self._used()
         priors = estimate(self.tally.counts(W, used), self.open_priors)
-        return PartsModel(W, priors, self.shape.border, self.recent[-1].size)
+        return PartsModel(W, priors, self.shape.border, self.recent[-1].images.size)
 
     def refined(
         self, max_seconds: float | None, progress: Progress, keeper: Keeper | None = None
     ) -> PartsModel:
         """The features refined by moves on the last images; the stream is left as it is."""
-        images = join(list(self.recent))
+        images = join(self.recent).images
         layer = self.shape.layer(images.size)
         improver = Improver(Canvas(layer, images), self.open_priors)
         now = self.model()
@@ -205,26 +197,22 @@ class PartsStream:
         if found.features:
             W = found.weights()[found.by_use]
         priors = estimate(found.counts, self.open_priors)
-        return PartsModel(W, priors, self.shape.border, self.recent[-1].size)
+        return PartsModel(W, priors, self.shape.border, self.recent[-1].images.size)
 
     def contents(self) -> Contents:
-        """What goes into a file: enough to go on as if nothing had happened.
-
-        How messages are passed is not in there; it may change on the way (`configure`).
-        """
-        header = {
+        """What goes into a file."""
+        about = {
             "shape": asdict(self.shape),
             "open_priors": asdict(self.open_priors),
-            "generator": generator_state(self.rng),
-            "n_images": self.n_images,
-            "n_batches": self.n_batches,
             "positions": self.tally.positions,
         }
-        sizes = np.array([image.size for image in self.recent], np.int64)
+        recent = [single.images for single in self.recent]
+        sizes = np.array([image.size for image in recent], np.int64)
         arrays = {"use": self.tally.use, "pixels": self.tally.pixels, "recent-sizes": sizes}
-        contents = Contents(header, arrays).with_part("beliefs", self.beliefs.contents())
+        shared = super().contents()
+        contents = Contents(shared.header | about, shared.arrays | arrays)
         for name in ("pixels", "observed"):
-            every = np.concatenate([getattr(image, name).reshape(-1) for image in self.recent])
+            every = np.concatenate([getattr(image, name).reshape(-1) for image in recent])
             contents = contents.with_bits(f"recent-{name}", every)
         return contents
 
@@ -244,29 +232,23 @@ class PartsStream:
             for name, p in priors.items()
         }
         # Before weights of this shape are drawn: those of the file, which cannot be larger than it.
-        weights = (shape.n_channels, shape.n_features, *shape.feature_size)
-        forgetting = Beliefs.read(file.part("beliefs"), [weights]).forgetting
+        forgetting = Beliefs.read(file.part("beliefs"), [shape.weights]).forgetting
         stream = cls(shape, Priors(**given), options, forgetting, np.random.default_rng(0))
         stream.restore(file)
         return stream
 
     def restore(self, file: Section) -> None:
         """Become what `contents` were of."""
-        header, shape = file.header, self.shape
-        restore_generator(self.rng, header["generator"])
-        weights = (shape.n_channels, shape.n_features, *shape.feature_size)
-        self.beliefs = Beliefs.read(file.part("beliefs"), [weights])
-        self.n_images = whole("n_images", header["n_images"], 1)
-        self.n_batches = whole("n_batches", header["n_batches"], 1)
-        use = file.array("use", np.float64, (shape.n_features,))
+        super().restore(file)
+        use = file.array("use", np.float64, (self.shape.n_features,))
         pixels = file.array("pixels", np.float64, (4,))
-        positions = number("positions", header["positions"])
+        positions = number("positions", file.header["positions"])
         if not all(0 <= count <= MOST for count in (*use, *pixels, positions)):
             raise ValueError("its counts are none")
         self.tally = Tally(use, positions, pixels)
         self.recent = deque(self._read_recent(file))
 
-    def _read_recent(self, file: Section) -> list[Images]:
+    def _read_recent(self, file: Section) -> list[Minibatch]:
         h, w = self.shape.feature_size
         sizes = file.array("recent-sizes", np.int64, (None, 2)).tolist()
         if not all(h <= height <= LARGEST and w <= width <= LARGEST for height, width in sizes):
@@ -274,15 +256,14 @@ class PartsStream:
         channels = self.shape.n_channels
         ends = [0, *itertools.accumulate(channels * height * width for height, width in sizes)]
         on, observed = (file.bits(f"recent-{name}", (ends[-1],)) for name in ("pixels", "observed"))
-        images = []
+        recent = []
         for (height, width), begin, end in zip(sizes, ends[:-1], ends[1:], strict=True):
-            whole_ = (1, channels, height, width)
-            images.append(
-                Images(on[begin:end].reshape(whole_), observed[begin:end].reshape(whole_))
-            )
-        if not images or (len(images) > 1 and _pixels_side_by_side(images) > RECENT_PIXELS):
+            form = (1, channels, height, width)
+            image = Images(on[begin:end].reshape(form), observed[begin:end].reshape(form))
+            recent.append(Minibatch(image))
+        if not recent or (len(recent) > 1 and _joined_pixels(recent) > RECENT_PIXELS):
             raise ValueError("its last images are none, or too many")
-        return images
+        return recent
 
     def _used(self) -> tuple[BoolArray, NDArray[np.int64]]:
         """Weights and numbers of the features that are used, the most used first."""
@@ -302,20 +283,13 @@ class PartsStream:
         self.tally.add(found.counts, use, positions, self.beliefs.forgetting)
         return found.bits
 
-    def _remember(self, images: Images) -> None:
-        self.recent.extend(split(images))
-        # Side by side, all are as large as the largest.
-        while len(self.recent) > 1 and _pixels_side_by_side(self.recent) > RECENT_PIXELS:
+    def _remember(self, batch: Minibatch) -> None:
+        self.recent.extend(batch.split())
+        while len(self.recent) > 1 and _joined_pixels(self.recent) > RECENT_PIXELS:
             self.recent.popleft()
 
 
-def _pixels_side_by_side(images: Sequence[Images]) -> int:
-    height, width = (max(image.size[k] for image in images) for k in (0, 1))
-    return len(images) * images[0].n_channels * height * width
-
-
-def parts_shape(
-    n_features: int | None, n_channels: int, feature_size: tuple[int, int], border: Border
-) -> PartsShape:
-    """The shape; where the number of features is left open, as many as a batch starts with."""
-    return PartsShape(n_features or AUTO_FEATURES, n_channels, feature_size, border)
+def _joined_pixels(singles: Sequence[Minibatch]) -> int:
+    """Pixels of images once they are padded to the size of the largest."""
+    height, width = (max(single.images.size[k] for single in singles) for k in (0, 1))
+    return len(singles) * singles[0].images.n_channels * height * width

@@ -1,4 +1,4 @@
-"""A stream as a process for the driver: one minibatch per step."""
+"""A stream: the state of learning between minibatches, and the loop over them."""
 
 from __future__ import annotations
 
@@ -6,59 +6,87 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Generic, Protocol, TypeVar
+from typing import Any
+
+import numpy as np
 
 from hcnet.archive.contents import Contents
 from hcnet.archive.fields import listed, whole
+from hcnet.archive.generators import generator_state, restore_generator
 from hcnet.archive.reading import Section
 from hcnet.checkpoint import digest, other_data
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Record, Status, run
-from hcnet.images import BoolArray
 from hcnet.memory import check_memory
+from hcnet.online.forgetting import Beliefs
+from hcnet.online.minibatches import Minibatch
 from hcnet.progress import Progress
 
 # Minibatches whose records are kept.
 HISTORY = 1000
 
 
-class Minibatch(Protocol):
-    """Images that are learned from together."""
+class Stream:
+    """The state that learning carries from minibatch to minibatch.
 
-    def arrays(self) -> tuple[BoolArray, ...]:
-        """All that there is to it."""
-        ...
+    Beliefs of the weights, random numbers, and counts; a subclass knows how to learn.
+    """
 
+    problem: str | None = None  # why nothing can be learned, if so
 
-Batch = TypeVar("Batch", bound=Minibatch)
-BatchIn = TypeVar("BatchIn", contravariant=True)
+    def __init__(self, beliefs: Beliefs, options: Any, rng: np.random.Generator) -> None:
+        self.beliefs = beliefs
+        self.options = options
+        self.rng = rng
+        self.n_images = 0
+        self.n_batches = 0
 
+    def configure(self, options: Any, forgetting: float) -> None:
+        """Continue with other options."""
+        self.options, self.beliefs.forgetting = options, forgetting
 
-class Stream(Protocol[BatchIn]):
-    """What carries on from minibatch to minibatch."""
-
-    def learn(self, batch: BatchIn) -> Measurement:
+    def learn(self, batch: Minibatch) -> Measurement:
         """Learn from a minibatch."""
-        ...
+        raise NotImplementedError
 
-    def model(self) -> object:
-        """What is known by now."""
-        ...
+    def model(self) -> Any:
+        """The model learned so far."""
+        raise NotImplementedError
 
-    def memory(self, batch: BatchIn) -> int:
+    def memory(self, batch: Minibatch) -> int:
         """Bytes that a minibatch takes at its peak."""
-        ...
+        raise NotImplementedError
 
     def contents(self) -> Contents:
-        """What goes into a file."""
-        ...
+        """What goes into a file: enough to continue as if nothing had happened.
+
+        The options are not in it; `configure` may change them at any time.
+        """
+        header = {
+            "generator": generator_state(self.rng),
+            "n_images": self.n_images,
+            "n_batches": self.n_batches,
+        }
+        return Contents(header).with_part("beliefs", self.beliefs.contents())
 
     def restore(self, file: Section) -> None:
         """Become what `contents` were of."""
-        ...
+        restore_generator(self.rng, file.header["generator"])
+        shapes = [initial.shape for initial in self.beliefs.initial]
+        self.beliefs = Beliefs.read(file.part("beliefs"), shapes)
+        self.n_images = whole("n_images", file.header["n_images"], 1)
+        self.n_batches = whole("n_batches", file.header["n_batches"], 1)
+
+    def _counted(
+        self, batch: Minibatch, value: float, changed_weights: int, change: float
+    ) -> Measurement:
+        """Count a minibatch that was learned from; what the driver is told about it."""
+        self.n_images += batch.images.n_images
+        self.n_batches += 1
+        return Measurement(value, changed_weights, change, f"{self.n_images:,} images")
 
 
 def later(records: list[Record], before: list[Record], steps: int) -> list[Record]:
-    """History of a stream: what was recorded before, and what came after so many steps."""
+    """History of a stream: the records before, and those after so many steps."""
     seconds = before[-1].seconds if before else 0.0
     shifted = [
         replace(record, iteration=record.iteration + steps, seconds=record.seconds + seconds)
@@ -67,13 +95,13 @@ def later(records: list[Record], before: list[Record], steps: int) -> list[Recor
     return [*before, *shifted][-HISTORY:]
 
 
-class _Minibatches(Generic[Batch]):
-    """Feeds a stream, looking one minibatch ahead to know when it ends."""
+class _Minibatches:
+    """A process of the driver: a minibatch per step, the next one read ahead to see the end."""
 
     def __init__(
         self,
-        stream: Stream[Batch],
-        batches: Iterator[Batch],
+        stream: Stream,
+        batches: Iterator[Minibatch],
         max_memory: int | None,
         keeping: bool,
     ) -> None:
@@ -94,10 +122,10 @@ class _Minibatches(Generic[Batch]):
         return self._last
 
     def state(self) -> None:
-        """A stream has no best state: it is where it is."""
+        """A stream has no best state."""
 
     def contents(self, finished: bool) -> Contents:
-        """The stream, how many minibatches it has seen, and a fingerprint of them."""
+        """The stream, the number of its minibatches, and a fingerprint of them."""
         last = self._last
         header = {
             "batches": self._batches_seen,
@@ -107,7 +135,7 @@ class _Minibatches(Generic[Batch]):
         return Contents(header).with_part("stream", self._stream.contents())
 
     def restore(self, file: Section, finished: bool) -> None:
-        """Become what `contents` were of: read again what has been learned from, and go on."""
+        """Become what `contents` were of: skip the minibatches that were learned from."""
         for _ in range(whole("batches", file.header["batches"])):
             if self._next is None:
                 raise other_data()
@@ -117,9 +145,9 @@ class _Minibatches(Generic[Batch]):
         self._stream.restore(file.part("stream"))
         self._last = Measurement(*listed("last", file.header["last"], 4))
 
-    def _pass_on(self, batch: Batch) -> None:
-        """Be done with a minibatch, and look at the next."""
-        if self._keeping:  # what nobody asks for need not be worked out
+    def _pass_on(self, batch: Minibatch) -> None:
+        """Finish a minibatch, and read the next."""
+        if self._keeping:
             self._seen = hashlib.sha256(self._seen + digest(*batch.arrays()).encode()).digest()
         self._batches_seen += 1
         self._next = next(self._batches, None)
@@ -133,19 +161,18 @@ class _Minibatches(Generic[Batch]):
 
 
 def feed(
-    stream: Stream[Batch],
-    batches: Iterator[Batch],
+    stream: Stream,
+    batches: Iterator[Minibatch],
     progress: Progress,
-    *,
     total: int | None = None,
     max_seconds: float | None = None,
     max_memory: int | None = None,
     keeper: Keeper | None = None,
 ) -> Outcome[None]:
-    """Learn from all minibatches, of which there is one at least; `total`: how many, if known."""
+    """Learn from all minibatches, at least one; `total` is their number, if known."""
     process = _Minibatches(stream, batches, max_memory, keeper is not None)
     progress.stage("Minibatches", total)
-    # Beliefs that hardly move are no reason to leave the rest of a stream unread.
+    # Beliefs that hardly change are no reason to leave the rest of a stream unread.
     limits = Limits(max_seconds=max_seconds, tolerance=0.0, history=HISTORY)
     outcome = run(
         process,

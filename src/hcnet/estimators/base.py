@@ -1,0 +1,290 @@
+"""`Estimator`: the base class of all estimators, with model files, checkpoints and streams."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from hcnet import checkpoint as checkpoints
+from hcnet.archive.contents import Contents
+from hcnet.archive.fields import named, number, shown, whole, word
+from hcnet.archive.generators import generator_state
+from hcnet.archive.reading import Reader, Section, Source
+from hcnet.archive.writing import write
+from hcnet.checkpoint import Checkpoint, Identity, checkpointed, text_digest
+from hcnet.engine.driver import Record, Status, interruptible
+from hcnet.online.minibatches import Minibatch
+from hcnet.online.stream import Stream, feed, later
+from hcnet.progress import Callback, Progress, watching
+from hcnet.validation.parameters import (
+    check_flag,
+    check_max_memory,
+    check_path,
+    check_positive,
+    check_random_state,
+    check_waiting,
+)
+
+# Parameters that change neither the steps nor the result of a fit.
+_WITHOUT_INFLUENCE = ("max_seconds", "max_memory", "verbose")
+# Attributes about learning that a file holds.
+_COUNTS = ("n_iter_", "memory_", "n_images_seen_")
+_NUMBERS = ("seconds_", "log_joint_", "compression_ratio_")
+# All attributes that learning sets, besides the model.
+_TRAINING = (
+    *_COUNTS,
+    *_NUMBERS,
+    "codes_",
+    "history_",
+    "moves_",
+    "placements_",
+    "status_",
+    "templates_",
+)
+
+
+class Estimator(BaseEstimator):
+    """Files, checkpoints and streams, the same for all estimators.
+
+    A subclass sets `_model_type`, and has `_publish`, which takes a model over, and
+    `_check_parameters`.  If it learns from streams, it also has `_read_stream`.
+    """
+
+    _kind: ClassVar[str]  # the name of the estimator in files
+    _model_type: ClassVar[Any]  # what was learned; it has `contents` and `read`
+    _model: Any
+    _stream: Any = None  # a Stream, after `partial_fit` and `fit_stream`
+
+    random_state: int | np.random.Generator | None
+    max_seconds: float | None
+    max_memory: int | None
+    verbose: bool
+    callback: Callback | None
+
+    n_iter_: int
+    history_: list[Record]
+    status_: str
+    seconds_: float
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Write what was learned to a file (no pickle); `load` and `hcnet.load` read it.
+
+        The file is replaced as a whole or not at all.  After `partial_fit` or `fit_stream` it also
+        holds the state of the stream, so that a loaded estimator can continue with it.
+        """
+        check_is_fitted(self)
+        self._check_parameters()
+        header = {"parameters": self._plain_parameters(), "training": self._training_summary()}
+        contents = Contents(header).with_part("model", self._model.contents())
+        if self._stream is not None:
+            contents = contents.with_part("stream", self._stream.contents())
+        return write(path, self._kind, contents, overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an estimator that was saved; if it had a stream, `partial_fit` continues it."""
+        loaded: Self = read_estimator(path, {cls._kind: cls})
+        return loaded
+
+    def _publish(self, model: Any) -> Self:
+        """Set the model and the public attributes that show it."""
+        raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        """Raise an error unless learning could start with these parameters."""
+        raise NotImplementedError
+
+    def _read_stream(self, file: Section) -> None:
+        """Set the stream of a file."""
+        raise ValueError(f"it has a stream, which {self._kind} has not")
+
+    def _copy(self) -> Self:
+        """An estimator with the same parameters that has learned nothing."""
+        return type(self)(**self.get_params(deep=False))
+
+    def _forget(self) -> None:
+        """Drop what was learned before."""
+        self._stream = None
+        for name in _TRAINING:
+            self.__dict__.pop(name, None)
+
+    def _store_run(self, learned: Any) -> None:
+        """Set the attributes about a run of learning."""
+        self.n_iter_, self.history_ = learned.n_iter, learned.history
+        self.status_, self.seconds_ = learned.status.value, learned.seconds
+
+    def _progress(self, estimator: Callable[[Any], Any]) -> Progress:
+        """The progress bar and the callback; `estimator` makes an estimator of a state."""
+        return watching(check_flag("verbose", self.verbose), self.callback, estimator)
+
+    def _keeping(
+        self,
+        path: str | os.PathLike[str] | None,
+        every: float,
+        method: str,
+        data: str | None = None,
+        settings: dict[str, Any] | None = None,
+    ) -> AbstractContextManager[Checkpoint | None]:
+        """Keep a fit in a checkpoint, if a path is given.
+
+        `data` is a digest of the training data, `settings` are arguments of the method.
+        """
+        waiting = check_waiting("every", every)
+        if path is None:
+            return checkpointed(None, waiting, Identity("", {}, None, None))
+        self._check_parameters()  # before there is a file
+        seed, generator = self.random_state, None
+        if not (seed is None or isinstance(seed, int | np.integer)):
+            generator = text_digest(json.dumps(generator_state(check_random_state(seed))))
+        parameters = self._plain_parameters() | (settings or {})
+        for name in _WITHOUT_INFLUENCE:
+            parameters.pop(name)
+        identity = Identity(f"{self._kind}.{method}", parameters, data, generator)
+        return checkpointed(check_path("checkpoint", path), waiting, identity)
+
+    def _generator(self, keeper: Checkpoint | None) -> np.random.Generator:
+        """The random numbers of a fit; the same again if it continues from a checkpoint."""
+        seed = self.random_state
+        return check_random_state(seed if keeper is None else keeper.generator(seed))
+
+    def _learn_stream(
+        self,
+        stream: Stream,
+        batches: Iterator[Minibatch],
+        total: int | None = None,
+        finish: Callable[[float | None, Progress, Checkpoint | None], Any] | None = None,
+        keeper: Checkpoint | None = None,
+    ) -> Self:
+        """Learn from minibatches, and set the stream and its model.
+
+        `total` is their number, if it is known.  `finish` makes the model at the end of the stream,
+        within the seconds that are left.  Nothing changes before the first minibatch was learned.
+        """
+        before = [] if stream is not self._stream else list(getattr(self, "history_", []))
+        steps, began = stream.n_batches, time.perf_counter()
+        seconds = check_positive("max_seconds", self.max_seconds)
+        progress = self._progress(lambda model: self._copy()._publish(model))
+        records: list[Record] = []
+        status, model = Status.BROKEN_OFF, None
+        if steps == 0 and stream.problem:
+            warnings.warn(stream.problem, UserWarning, stacklevel=3)
+        try:
+            with interruptible():
+                limits = seconds, check_max_memory(self.max_memory)
+                outcome = feed(stream, batches, progress, total, *limits, keeper)
+                records, status = outcome.history, outcome.status
+                if finish is not None and not status.cut_short:
+                    spent = time.perf_counter() - began
+                    left = None if seconds is None else max(seconds - spent, 1e-3)
+                    model = finish(left, progress, keeper)
+        finally:
+            progress.close()
+            if stream.n_batches > steps:  # also if an item in the middle could not be read
+                self._forget()
+                self._stream = stream
+                self._publish(model or stream.model())
+                self.n_images_seen_, self.n_iter_ = stream.n_images, stream.n_batches
+                self.history_, self.status_ = later(records, before, steps), status.value
+        return self
+
+    def _plain_parameters(self) -> dict[str, Any]:
+        """Parameters as JSON can hold them, without the callback and without a generator."""
+        found = {}
+        for name, value in self.get_params(deep=False).items():
+            if name == "callback":
+                continue
+            generator = name == "random_state" and not isinstance(value, int | np.integer)
+            found[name] = None if generator else plain(value)
+        return found
+
+    def _training_summary(self) -> dict[str, Any]:
+        """How it was learned: iterations, seconds, why it stopped, and how good it is."""
+        summary = {name: plain(getattr(self, name, None)) for name in (*_COUNTS, *_NUMBERS)}
+        if hasattr(self, "status_"):
+            summary["status_"] = Status(self.status_).name
+        return {
+            name.removesuffix("_"): value for name, value in summary.items() if value is not None
+        }
+
+    @classmethod
+    def _from_file(cls, file: Section) -> Self:
+        loaded = cls._from_model(file.header["parameters"], file.part("model"))
+        if "stream" in file.header:
+            loaded._read_stream(file.part("stream"))
+            loaded.n_images_seen_ = loaded._stream.n_images
+            loaded.n_iter_ = loaded._stream.n_batches
+        for name, value in _read_summary(named("training", file.header["training"])):
+            setattr(loaded, name, value)
+        return loaded
+
+    @classmethod
+    def _from_model(cls, parameters: Any, model: Source) -> Self:
+        """An estimator from plain values that may come from anybody."""
+        given = named("parameters", parameters)
+        known = {*inspect.signature(cls.__init__).parameters} - {"self", "callback"}
+        strange = [name for name in given if name not in known]
+        if strange:
+            raise ValueError(f"it has a parameter {shown(strange[0])}, which {cls._kind} has not")
+        made = cls(**{name: cls._parameter(name, value) for name, value in given.items()})
+        made._check_parameters()
+        return made._publish(cls._model_type.read(model))
+
+    @classmethod
+    def _parameter(cls, name: str, value: Any) -> Any:
+        """A parameter from a plain value."""
+        return tuple(value) if isinstance(value, list) else value
+
+
+def read_estimator(path: str | os.PathLike[str], classes: dict[str, Any]) -> Any:
+    """The estimator of a file, which must be of one of these kinds."""
+    reader = Reader(path)
+    with reader as file:
+        if reader.kind in classes:
+            return classes[reader.kind]._from_file(file)
+    if reader.kind == checkpoints.KIND:
+        raise ValueError(
+            f"{path} is a checkpoint of a fit and not a model; call that fit again with "
+            f"checkpoint={str(path)!r}, and save what it returns."
+        )
+    raise ValueError(
+        f"{path} is a file of {shown(reader.kind)}, not of {' or '.join(classes)}; read it with "
+        f"hcnet.load."
+    )
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(one) for name, one in asdict(value).items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # no limit
+    return value
+
+
+def _read_summary(summary: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in summary.items():
+        if f"{name}_" in _COUNTS:
+            yield f"{name}_", whole(name, value)
+        elif f"{name}_" in _NUMBERS:
+            yield f"{name}_", number(name, value)
+        elif name == "status":
+            yield "status_", Status[word(name, value, list(Status.__members__))].value
+        else:
+            raise ValueError(f"its training has an unknown entry {shown(name)}")

@@ -40,6 +40,10 @@ class Edges:
         """For compiled code."""
         return self.trees, self.base, self.begin, self.offset, self.who, self.to_S, self.to_W
 
+    def scratch(self, lanes: int) -> FloatArray:
+        """Space for three numbers per leaf of the largest tree, for every lane."""
+        return np.empty((lanes, 3, int(np.diff(self.begin).max(initial=1))), np.float32)
+
 
 def no_edges(board: int) -> Edges:
     """Nothing is active."""

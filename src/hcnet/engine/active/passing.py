@@ -24,7 +24,7 @@ from hcnet.engine.active.geometry import (
     to_placements,
     to_weights,
 )
-from hcnet.engine.active.updates import add_up, run_lane, run_lanes, trees_down
+from hcnet.engine.active.updates import add_up, run_lanes, trees_down
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
@@ -159,7 +159,7 @@ class ActivePassing:
         closed_form.down_from_inactive(
             self._n_images, g, self._U, reach, lists, belief, is_active, np.float32(least), out
         )
-        trees_down(edges.lists, (self._S, self._W), out)
+        trees_down(edges.lists, self._S, self._W, edges.scratch(1), out)
         return from_board(self._layer, np.clip(out, -HUGE, HUGE), self._n_images)
 
     def placement_beliefs(self) -> FloatArray:
@@ -200,26 +200,31 @@ class ActivePassing:
         self._S = (self._prior[where] + self._sums).astype(np.float32)
 
     def _update(self, batch: Batch, damping: np.float32) -> None:
-        lists, boards = self._edges.lists, (self._E, self._U)
-        beliefs = seen = (self._S, self._W)
-        if batch.simultaneous:
-            seen = self._S.copy(), self._W.copy()
-        if batch.simultaneous or len(batch.lanes) <= 2:
-            run_lane(batch.order, lists, *boards, seen, beliefs, damping)
+        if len(batch.order) == 0:
             return
-        weights = np.repeat(self._W[None], len(batch.lanes) - 1, axis=0)
+        n = 1 if batch.simultaneous else len(batch.lanes) - 1
+        lanes = np.array([0, len(batch.order)]) if batch.simultaneous else batch.lanes
+        shared = self._W[None]
+        weights = np.repeat(shared, n, axis=0) if n > 1 else shared
+        seen_S, seen_W = self._S, weights
+        if batch.simultaneous:
+            seen_S, seen_W = self._S.copy(), weights.copy()
         run_lanes(
-            len(batch.lanes) - 1,
+            n,
             batch.order,
-            batch.lanes,
-            lists,
-            *boards,
+            lanes,
+            self._edges.lists,
+            self._E,
+            self._U,
+            seen_S,
+            seen_W,
             self._S,
             weights,
+            self._edges.scratch(n),
             damping,
         )
-        weights -= self._W
-        self._W += weights.sum(axis=0)
+        if n > 1:
+            self._W += (weights - shared).sum(axis=0)
 
     def _admit(self) -> None:
         """Let undecided placements in, and decided ones go."""

@@ -63,8 +63,8 @@ def test_a_picture_goes_where_told(tmp_path):
     assert [path.name for path in tmp_path.rglob("*.png")] == ["mine.png"]
 
 
-def test_every_example_is_in_the_gallery():
-    gallery = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+def test_every_example_is_in_the_documentation():
+    tasks = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
     for name in EXAMPLES:
-        assert f"examples/{name}.py" in gallery
-        assert f"images/gallery-{name.replace('_', '-')}.png" in gallery
+        assert f"`{name}.py`" in tasks
+        assert f"images/gallery-{name.replace('_', '-')}.png" in tasks

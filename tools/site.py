@@ -1,7 +1,6 @@
-"""Hooks of MkDocs: which pages the site has, beside those that are files in `docs`.
+"""MkDocs hooks: files outside `docs` become pages, and links are adapted to the site.
 
-`README.md` is its first page; `CONTRIBUTING.md` and `CHANGELOG.md` are pages, too.  The navigation
-in `mkdocs.yml` may name pages that are not there yet.
+`README.md` is the first page; `CONTRIBUTING.md`, `SECURITY.md` and `CHANGELOG.md` are pages, too.
 """
 
 from __future__ import annotations
@@ -17,31 +16,15 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
     "CHANGELOG.md": "changes.md",
 }
 # A link or a picture; the text of a link may be a picture.
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)\s]+)\)")
 
 
-def on_config(config: Any) -> Any:
-    """Leave out of the navigation what is not there, and add what is not in it."""
-    there = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    there |= set(PAGES.values())
-    sections = []
-    for section in config["nav"]:
-        ((title, entries),) = section.items()
-        found = [entry for entry in entries if set(entry.values()) & there]
-        there -= {page for entry in found for page in entry.values()}
-        if found:
-            sections.append({title: found})
-    if there:
-        sections.append({"More": sorted(there)})
-    config["nav"] = sections
-    return config
-
-
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that lie outside of `docs`."""
+    """Add the pages outside `docs`."""
     for source, page in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=_relinked(text, ROOT)))
@@ -49,18 +32,18 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links from `docs` to files beside it."""
+    """Adapt the links of pages in `docs`."""
     if page.file.src_uri in PAGES.values():
         return markdown
     return _relinked(markdown, (ROOT / "docs" / page.file.src_uri).parent)
 
 
 def _relinked(markdown: str, folder: Path) -> str:
-    """Links as the site needs them; to what is no part of it only the text is kept."""
+    """Return the text with links for the site; links to files outside it become plain text."""
 
-    def one(match: re.Match[str]) -> str:
+    def relink(match: re.Match[str]) -> str:
         picture, text, target = match.groups()
-        text = LINK.sub(one, text)
+        text = LINK.sub(relink, text)
         if "://" in target or target.startswith(("#", "mailto:")):
             return match.group()
         path, _, anchor = target.partition("#")
@@ -73,4 +56,4 @@ def _relinked(markdown: str, folder: Path) -> str:
         # All pages lie in one folder.
         return f"{picture}[{text}]({name.removeprefix('docs/')}{'#' if anchor else ''}{anchor})"
 
-    return LINK.sub(one, markdown)
+    return LINK.sub(relink, markdown)

@@ -1,8 +1,8 @@
-"""Checkpoints: where a fit is, written down every so often, so that a killed one can go on.
+"""Checkpoints: a fit is saved at intervals, so that it can be resumed after its process was killed.
 
-A fit is a number of runs of the driver, one after the other.  A checkpoint holds what is left of
-those that are over, and everything of the one that is under way.  A fit that goes on is called as
-it was the first time: it takes the same way, but runs that are over return at once.
+A fit is a number of stages: runs of the driver, one after the other.  A checkpoint holds the
+outcomes of finished stages, and the whole state of the one that is running.  To resume a fit, call
+it as the first time: it takes the same way, but finished stages return at once.
 """
 
 from __future__ import annotations
@@ -17,14 +17,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive.contents import Contents
-from hcnet.archive.fields import named, number, whole, word
-from hcnet.archive.reading import Reader, Section
+from hcnet.archive.kinds import (
+    Array,
+    Choice,
+    Converted,
+    Kind,
+    Number,
+    NumberOrInfinity,
+    Object,
+    Text,
+    WholeNumber,
+)
+from hcnet.archive.nodes import Node
+from hcnet.archive.reading import Reader
+from hcnet.archive.state import Part, Stateful
 from hcnet.archive.writing import write
 from hcnet.engine.driver import JOINT, Outcome, Record, Status
 from hcnet.version import VERSION
@@ -37,37 +49,23 @@ _SEED = 2**128
 _AGAIN = "or delete the file to start anew"
 
 
-class Resumable(Protocol):
-    """A process that can be written down."""
+class Resumable(Stateful, Protocol):
+    """A process that can be saved and resumed."""
 
-    def contents(self, finished: bool) -> Contents:
-        """Everything that a further step depends on, the random generator included.
-
-        Once it is `finished`, only what is still asked for.
-        """
-        ...
-
-    def restore(self, file: Section, finished: bool) -> None:
-        """Become what `contents` were of."""
-        ...
-
-    def pack(self, state: Any) -> Contents:
-        """A state that `state` returned."""
-        ...
-
-    def unpack(self, file: Section) -> Any:
-        """The same state again."""
+    @property
+    def saved_best(self) -> Kind:
+        """The kind of the states that `state` returns."""
         ...
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What must be the same for a fit to be the same."""
+    """Facts that must be the same for a fit to be the same."""
 
     method: str  # estimator and method
     parameters: dict[str, Any]
-    data: str | None  # a digest; None where data come one after the other
-    generator: str | None  # a digest; None where the seed is left open
+    data: str | None  # a digest; None if data come as a stream
+    generator: str | None  # a digest; None if random_state is a seed or None
 
 
 @dataclass(eq=False)
@@ -80,26 +78,26 @@ class Checkpoint:
     # Processes that are not running now, but will go on later.
     beside: list[Resumable] = field(default_factory=list)
     _seed: int = field(default_factory=lambda: secrets.randbelow(_SEED))
-    _over: list[Contents] = field(default_factory=list)
-    _stage: int = 0
+    _finished: list[Contents] = field(default_factory=list)  # stages
+    _stage: int = 0  # the number of the next one
     _cut_short: bool = False
-    _stepped: bool = False  # otherwise the file says it all
-    _empty: bool = False  # the file only says that a fit has begun
+    _stepped: bool = False  # otherwise the file is up to date
+    _empty: bool = False  # the file has no stage yet
 
     def __post_init__(self) -> None:
         self._reader = Reader(self.path, KIND, f"choose another name, {_AGAIN}")
-        self._found: Section | None = None
+        self._file: Node | None = None
         if self.path.exists():
-            self._found = self._reader.__enter__()
+            self._file = self._reader.__enter__()
             try:
                 self._check()
             except BaseException:
                 self.close()
                 raise
             remove_unfinished(self.path)
-        if self._found is None:
+        if self._file is None:
             self._write(None)  # if it cannot be written, better now than after an hour
-        self._written = time.perf_counter()
+        self._written_at = time.perf_counter()
 
     def generator(self, random_state: Any) -> Any:
         """The same random numbers as the first time, also where nobody chose a seed."""
@@ -107,15 +105,16 @@ class Checkpoint:
 
     def resume(self, process: Resumable) -> Outcome[Any] | None:
         """Bring a process to where it was left, if it was; how far it had come."""
-        stage = f"stage-{self._stage}"
+        stage = self._stage
         self._stage += 1
-        if self._found is None:
-            return None
-        if stage not in self._found.header:
-            self.close()
+        if self._file is None:
             return None
         try:
-            outcome = self._restore(process, self._found.part(stage))
+            stages = self._file["stages"].items()
+            if stage >= len(stages):
+                self.close()
+                return None
+            outcome = self._restore(process, stages[stage])
         except _OtherDataError as error:
             raise ValueError(f"{self.path} {error}") from None
         except Exception as error:
@@ -123,7 +122,7 @@ class Checkpoint:
         if outcome.status is Status.RUNNING:
             self.close()
         else:
-            self._over.append(_written_down(process, outcome, finished=True))
+            self._finished.append(self._stage_contents(process, outcome))
         return outcome
 
     def keep(self, process: Resumable, so_far: Outcome[Any]) -> None:
@@ -133,18 +132,15 @@ class Checkpoint:
             self._cut_short = True
             so_far = replace(so_far, status=Status.RUNNING)
         elif so_far.status is not Status.RUNNING:
-            self._over.append(_written_down(process, so_far, finished=True))
+            self._finished.append(self._stage_contents(process, so_far))
             return
-        elif time.perf_counter() - self._written < self.every:
+        elif time.perf_counter() - self._written_at < self.every:
             return
-        running = _written_down(process, so_far, finished=False)
-        for k, other in enumerate(self.beside):
-            running = running.with_part(f"beside-{k}", other.contents(finished=False))
         try:
-            self._write(running)
+            self._write(self._stage_contents(process, so_far))
         except OSError as error:
             self._warn(error)
-        self._written = time.perf_counter()
+        self._written_at = time.perf_counter()
 
     def finish(self) -> None:
         """The fit is over: the same call returns the same at once, unless it was cut short."""
@@ -154,34 +150,36 @@ class Checkpoint:
             except OSError as error:
                 self._warn(error)
 
-    def _restore(self, process: Resumable, file: Section) -> Outcome[Any]:
-        header = file.header
-        if header["of"] != type(process).__name__:
-            raise ValueError(f"it does not go on with {type(process).__name__}")
-        status = Status[word("status", header["status"], list(Status.__members__))]
-        process.restore(file.part("process"), status is not Status.RUNNING)
-        if status is Status.RUNNING:
-            for k, other in enumerate(self.beside):
-                other.restore(file.part(f"beside-{k}"), False)
-        objective = header["objective"]
-        records = file.array("history", np.float64, (None, 5), finite=False)
-        return Outcome(
-            best=process.unpack(file.part("best")),
-            objective=-math.inf if objective is None else number("objective", objective),
-            status=status,
-            n_iter=whole("n_iter", header["n_iter"]),
-            seconds=number("seconds", header["seconds"]),
-            history=_records(records, str(header["figure"])),
-            best_at=whole("best_at", header["best_at"]),
-        )
+    def _stage_contents(self, process: Resumable, so_far: Outcome[Any]) -> Contents:
+        running = so_far.status is Status.RUNNING
+        parts = {
+            "process": Contents(type(process).__name__),
+            "outcome": _outcome_kind(process).write(so_far),
+            "state": Part(not running).write(process),
+        }
+        if running:
+            parts["beside"] = Contents.of_list(Part().write(other) for other in self.beside)
+        return Contents.of(parts)
+
+    def _restore(self, process: Resumable, stage: Node) -> Outcome[Any]:
+        Choice([type(process).__name__]).read(stage["process"])
+        outcome: Outcome[Any] = _outcome_kind(process).read(stage["outcome"])
+        running = outcome.status is Status.RUNNING
+        Part(not running).read(stage["state"], process)
+        if running:
+            for other, node in zip(self.beside, stage["beside"].items(), strict=True):
+                Part().read(node, other)
+        return outcome
 
     def _write(self, running: Contents | None) -> None:
-        stages = [*self._over, *([] if running is None else [running])]
-        contents = Contents({"identity": asdict(self.identity), "seed": self._seed})
-        for k, stage in enumerate(stages):
-            contents = contents.with_part(f"stage-{k}", stage)
+        stages = [*self._finished, *([] if running is None else [running])]
+        contents = {
+            "identity": Contents(asdict(self.identity)),
+            "seed": Contents(self._seed),
+            "stages": Contents.of_list(stages),
+        }
         self._empty = not stages  # before, so that no Ctrl-C comes between a file and this
-        write(self.path, KIND, contents, overwrite=True)
+        write(self.path, KIND, Contents.of(contents), overwrite=True)
 
     def abandon(self) -> None:
         """The fit has failed: what it came to stays, but not a file that nobody can go on from."""
@@ -190,19 +188,19 @@ class Checkpoint:
 
     def close(self) -> None:
         """Read no further."""
-        if self._found is not None:
+        if self._file is not None:
             self._reader.__exit__(None, None, None)
-        self._found = None
+        self._file = None
 
     def _check(self) -> None:
         """The file goes on with this very fit."""
-        assert self._found is not None
+        assert self._file is not None
         if self._reader.kind != KIND:
             raise ValueError(
                 f"{self.path} is a model of {self._reader.kind} and no checkpoint; choose another "
                 f"name for the checkpoint."
             )
-        if "stage-0" not in self._found.header:  # nothing is lost: it may as well be another fit
+        if self._file.value.get("stages") == []:  # nothing is lost: it may as well be another fit
             self.close()
             return
         if self._reader.library != VERSION:
@@ -211,11 +209,12 @@ class Checkpoint:
                 f"{VERSION}, which may take other steps; go on with that version, {_AGAIN}."
             )
         try:
-            was = named("identity", self._found.header["identity"])
-            self._seed = whole("seed", self._found.header["seed"], 0, _SEED)
-            old, new = named("parameters", was["parameters"]), self.identity.parameters
-            others = sorted(k for k in {*old, *new} if old.get(k, _NOTHING) != new.get(k, _NOTHING))
-            data, generator, method = was["data"], was["generator"], was["method"]
+            was = self._file["identity"]
+            self._seed = WholeNumber(0, _SEED).read(self._file["seed"])
+            method, data, generator = (was[key].value for key in ("method", "data", "generator"))
+            old, new = was["parameters"], self.identity.parameters
+            changed = {name for name in new if name in old and old[name].value != new[name]}
+            others = sorted(changed | ({*old.names()} ^ {*new}))
         except Exception as error:
             raise self._reader.damaged(error) from error
         if method != self.identity.method:
@@ -246,9 +245,6 @@ class Checkpoint:
             RuntimeWarning,
             stacklevel=2,
         )
-
-
-_NOTHING = object()
 
 
 class _OtherDataError(ValueError):
@@ -300,31 +296,41 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _written_down(process: Resumable, so_far: Outcome[Any], finished: bool) -> Contents:
-    header = {
-        "of": type(process).__name__,
-        "status": so_far.status.name,
-        "n_iter": so_far.n_iter,
-        "seconds": so_far.seconds,
-        "objective": so_far.objective if math.isfinite(so_far.objective) else None,
-        "figure": so_far.history[-1].figure if so_far.history else JOINT,
-        "best_at": so_far.best_at,
-    }
-    history = np.array([astuple(record)[:5] for record in so_far.history], float).reshape(-1, 5)
-    return (
-        Contents(header, {"history": history})
-        .with_part("process", process.contents(finished))
-        .with_part("best", process.pack(so_far.best))
+def _outcome_kind(process: Resumable) -> Kind:
+    """How far a run of a process has come."""
+    return Object(
+        Outcome,
+        best=process.saved_best,
+        objective=NumberOrInfinity(infinity=-math.inf),
+        status=Converted(Choice([*Status.__members__]), lambda s: s.name, Status.__getitem__),
+        n_iter=WholeNumber(),
+        seconds=Number(),
+        history=Converted(_HISTORY, _table, _records),
+        best_at=WholeNumber(),
     )
 
 
-def _records(table: NDArray[np.float64], figure: str) -> list[Record]:
-    """Inverse of how `_written_down` stores a history: None is NaN."""
+class _History(NamedTuple):
+    """Records as a table, in which None is NaN."""
+
+    table: NDArray[np.float64]
+    figure: str
+
+
+_HISTORY = Object(_History, table=Array(np.float64, (None, 5), finite=False), figure=Text())
+
+
+def _table(history: list[Record]) -> _History:
+    table = np.array([astuple(record)[:5] for record in history], float).reshape(-1, 5)
+    return _History(table, history[-1].figure if history else JOINT)
+
+
+def _records(stored: _History) -> list[Record]:
     return [
-        Record(int(n), float(seconds), float(objective), int(changed), _or_none(change), figure)
-        for n, seconds, objective, changed, change in table
+        Record(int(n), seconds, objective, int(changed), _or_none(change), stored.figure)
+        for n, seconds, objective, changed, change in stored.table.tolist()
     ]
 
 
 def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
+    return None if math.isnan(value) else value

@@ -185,7 +185,7 @@ def test_a_graph_of_parts_scores_every_position(border, channels, tmp_path):
         "parameters": {"feature_size": [5, 3], "border": border},
         "border": border,
         "image_size": [12, 14],
-        "feature_shape": list(W.shape),
+        "features": list(W.shape),
         "priors": {"p_S": 0.01, "p_W": 0.4, "p01": 0.02, "p10": 0.03},
         "arrays": {"features": drawn},
     }

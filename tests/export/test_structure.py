@@ -87,9 +87,11 @@ DAMAGE = {
     "nothing": lambda d: {},
     "a list": lambda d: [1, 2],
     "no weights": lambda d: d | {"arrays": {}},
-    "a letter in a row": lambda d: d | {"arrays": d["arrays"] | {"weights-0": [[["#x."]]]}},
-    "a row too short": lambda d: d | {"arrays": d["arrays"] | {"weights-0": [[["#"], ["##"]]] * 4}},
-    "another shape": lambda d: d | {"arrays": d["arrays"] | {"weights-1": [[["##"]]]}},
+    "a letter in a row": lambda d: d | {"arrays": d["arrays"] | {"levels-0-weights": [[["#x."]]]}},
+    "a row too short": lambda d: (
+        d | {"arrays": d["arrays"] | {"levels-0-weights": [[["#"], ["##"]]] * 4}}
+    ),
+    "another shape": lambda d: d | {"arrays": d["arrays"] | {"levels-1-weights": [[["##"]]]}},
     "no probability": lambda d: d | {"noise": [0, 2]},
     "another border": lambda d: d | {"levels": [d["levels"][0] | {"pool_border": "round"}]},
 }

@@ -171,7 +171,7 @@ HARM = {
     "an array of floats": lambda path: replace_array(path, PARTS, np.ones(3)),
     "an array too short": lambda path: replace_array(path, PARTS, np.ones(2, np.uint8)),
     "huge features": lambda path: change(
-        path, put("contents", "model", "feature_shape", value=[2**40, 2**40, 3, 3])
+        path, put("contents", "model", "features", value=[2**40, 2**40, 3, 3])
     ),
     "features larger than images": lambda path: change(
         path, put("contents", "model", "image_size", value=[2, 2])
@@ -214,16 +214,16 @@ STREAMS = {
         path, put("contents", "stream", "shape", "border", value="round")
     ),
     "infinite positions": lambda path: change(
-        path, put("contents", "stream", "positions", value=1e300)
+        path, put("contents", "stream", "tally", "positions", value=1e300)
     ),
     "impossible priors": lambda path: change(
         path, put("contents", "stream", "open_priors", "p_S", value=2.0)
     ),
     "another generator": lambda path: change(
-        path, put("contents", "stream", "generator", value={"bit_generator": "other"})
+        path, put("contents", "stream", "rng", value={"bit_generator": "other"})
     ),
     "half a generator": lambda path: change(
-        path, put("contents", "stream", "generator", "state", value=5)
+        path, put("contents", "stream", "rng", "state", value=5)
     ),
     "no stream": lambda path: change(path, put("contents", "stream", value="not a stream")),
     "beliefs that are none": lambda path: replace_array(

@@ -1,12 +1,11 @@
-"""What goes into a file."""
+"""Contents of a file before it is written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.images import BoolArray
@@ -14,20 +13,39 @@ from hcnet.images import BoolArray
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What goes into a file, or into a part of one: plain values, and arrays."""
+    """A value that JSON can hold, and the arrays that belong to it by their names.
 
-    header: dict[str, Any] = field(default_factory=dict)
+    The name of an array is its path in `header`, joined by hyphens; "" is the value itself.
+    """
+
+    header: Any = field(default_factory=dict)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Contents]) -> Contents:
+        """Several contents, each under its name."""
+        arrays = {
+            f"{name}-{path}" if path else name: array
+            for name, part in parts.items()
+            for path, array in part.arrays.items()
+        }
+        return cls({name: part.header for name, part in parts.items()}, arrays)
+
+    @classmethod
+    def of_list(cls, items: Iterable[Contents]) -> Contents:
+        """Several contents, each under its number."""
+        named = cls.of({str(k): item for k, item in enumerate(items)})
+        return cls(list(named.header.values()), named.arrays)
 
     def with_part(self, name: str, part: Contents) -> Contents:
         """The same, and a part of this name."""
         assert name not in self.header
-        arrays = {f"{name}-{key}": array for key, array in part.arrays.items()}
-        return Contents(self.header | {name: part.header}, self.arrays | arrays)
+        more = Contents.of({name: part})
+        return Contents(self.header | more.header, self.arrays | more.arrays)
 
     def with_bits(self, name: str, bits: BoolArray) -> Contents:
         """The same, and an array of booleans, eight to a byte."""
-        return Contents(self.header, self.arrays | {name: np.packbits(bits)})
+        return Contents(self.header, self.arrays | {name: bits})
 
     def with_all(self, name: str, arrays: Sequence[NDArray[Any]]) -> Contents:
         """The same, and arrays that are told apart by their numbers."""

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from hcnet.archive.nodes import shown
+
 Word = TypeVar("Word", bound=str)
 
 # No size, count or number of anything is larger; products of several stay exact in Python.
@@ -14,15 +16,6 @@ MOST = 2**48
 LARGEST = 2**20
 # Noise of one half would carry no information.
 BELOW_HALF = math.nextafter(0.5, 0)
-
-
-def shown(value: Any) -> str:
-    """A value for a message; a file may hold very long ones."""
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):  # nested too deep, or a number of too many digits
-        text = "something that cannot be shown"
-    return text if len(text) <= 60 else text[:60] + "…"
 
 
 def whole(what: str, value: Any, least: int = 0, most: int = MOST) -> int:

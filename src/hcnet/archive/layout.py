@@ -46,7 +46,9 @@ def array_header(dtype: str, shape: tuple[int, ...]) -> bytes:
 
 
 def plain(array: np.typing.NDArray[Any]) -> np.typing.NDArray[Any]:
-    """The same numbers in one run of memory, in the order of bytes that files have."""
+    """The same numbers in one run of memory, in the byte order of files; booleans packed."""
+    if array.dtype == bool:
+        return np.packbits(array)
     array = np.ascontiguousarray(array).reshape(array.shape)  # of no dimensions, it makes one
     if array.dtype.str.startswith(">"):
         array = array.astype(array.dtype.newbyteorder("<"))

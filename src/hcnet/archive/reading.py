@@ -7,19 +7,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import stat
 import zipfile
-from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hcnet.archive import layout
-from hcnet.archive.fields import listed, named, shown, whole
+from hcnet.archive.fields import listed, named, whole
+from hcnet.archive.nodes import Node, shown
 from hcnet.images import BoolArray
 from hcnet.whole_files import file_path
+
+# Type and shape of an array.
+ArrayType = tuple[str, tuple[int, ...]]
+# Until all modules declare what they save.
+Section = Node
 
 
 class Source(Protocol):
@@ -41,75 +47,60 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class Section:
-    """What was read of a file, or of a part of one."""
+class FileArrays:
+    """The arrays of an open file (`archive.nodes.ArraySource`)."""
 
-    header: dict[str, Any]
-    _archive: zipfile.ZipFile
-    _listed: dict[str, tuple[str, tuple[int, ...]]]
-    _prefix: str = ""
+    def __init__(self, archive: zipfile.ZipFile, about: dict[str, ArrayType]) -> None:
+        self._archive, self._types = archive, about
 
-    def array(
-        self, key: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool = True
+    def read(
+        self, name: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool
     ) -> NDArray[Any]:
-        """One of the arrays, which must be of this type and shape; None stands for any length."""
+        """An array of this type and shape; None stands for any length."""
         kind = np.dtype(dtype).newbyteorder("<")
-        values = np.empty(self._size(key, kind.str, shape), kind)
-        self._read(key, values)
+        values = np.empty(self._check(name, kind.str, shape), kind)
+        self._read_into(name, values)
         if finite and kind.kind == "f" and not np.isfinite(values).all():
-            raise ValueError(f"its {self._prefix}{key} holds what is no number")
+            raise ValueError(f"its {name} holds values that are not numbers")
         return values.astype(np.dtype(dtype), copy=False)
 
-    def _size(self, key: str, kind: str, shape: tuple[int | None, ...]) -> tuple[int, ...]:
-        """The shape of an array that is what it should be."""
-        name = self._prefix + key
-        if name not in self._listed:
+    def read_bits(self, name: str, shape: tuple[int, ...]) -> BoolArray:
+        """A binary array, of which a file has eight elements in a byte."""
+        n = math.prod(shape)
+        packed = self.read(name, np.uint8, (-(-n // 8),), finite=False)
+        return np.unpackbits(packed, count=n).view(np.bool_).reshape(shape)
+
+    def fill(self, name: str, into: NDArray[Any]) -> None:
+        """Read numbers into an array that there is already; infinities may be among them."""
+        if into.flags.c_contiguous and into.dtype == into.dtype.newbyteorder("<"):
+            self._check(name, into.dtype.str, into.shape)
+            self._read_into(name, into)
+        else:
+            into[...] = self.read(name, into.dtype, into.shape, finite=False)
+
+    def _check(self, name: str, dtype: str, shape: tuple[int | None, ...]) -> tuple[int, ...]:
+        """The shape of an array, which must be of this type and fit this one."""
+        if name not in self._types:
             raise ValueError(f"its {name} is missing")
-        came, size = self._listed[name]
-        fits = len(size) == len(shape) and all(
-            n in (None, k) for n, k in zip(shape, size, strict=True)
+        came, sides = self._types[name]
+        fits = len(sides) == len(shape) and all(
+            n in (None, k) for n, k in zip(shape, sides, strict=True)
         )
-        if came != kind or not fits:
+        if came != dtype or not fits:
             wanted = "×".join("any" if n is None else str(n) for n in shape)
             raise ValueError(
-                f"its {name} is {came} of shape {shown(size)} instead of {kind} of {wanted}"
+                f"its {name} is {came} of shape {shown(sides)} instead of {dtype} of {wanted}"
             )
-        return size
+        return sides
 
-    def _read(self, key: str, values: NDArray[Any]) -> None:
+    def _read_into(self, name: str, values: NDArray[Any]) -> None:
         """Read an array whose type and shape are right."""
-        name = self._prefix + key
         with self._archive.open(layout.member(name)) as file:
-            file.read(len(layout.array_header(*self._listed[name])))
+            file.read(len(layout.array_header(*self._types[name])))
             flat = values.reshape(-1).view(np.uint8)
             for start in range(0, flat.size, layout.CHUNK):
                 chunk = np.frombuffer(file.read(layout.CHUNK), np.uint8)
                 flat[start : start + layout.CHUNK] = chunk
-
-    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
-        """An array of packed bits."""
-        n = 1
-        for side in shape:
-            n *= side
-        packed = self.array(key, np.uint8, (-(-n // 8),))
-        return np.unpackbits(packed, count=n).view(np.bool_).reshape(shape)
-
-    def fill(self, into: dict[str, NDArray[Any]]) -> None:
-        """Read messages into arrays that are there already; infinities may be among them."""
-        for key, own in into.items():
-            if own.flags.c_contiguous and own.dtype == own.dtype.newbyteorder("<"):
-                self._size(key, own.dtype.str, own.shape)
-                self._read(key, own)  # messages may be too many to have them twice
-            else:
-                own[...] = self.array(key, own.dtype, own.shape, finite=False)
-
-    def part(self, name: str) -> Section:
-        """A part of the file."""
-        if name not in self.header:
-            raise ValueError(f"its {name} is missing")
-        about = named(name, self.header[name])
-        return Section(about, self._archive, self._listed, f"{self._prefix}{name}-")
 
 
 class Reader:
@@ -118,7 +109,7 @@ class Reader:
     ::
 
         with Reader(path) as file:
-            file.header["border"], file.array("use", np.float64, (None,))
+            border = Choice(("full", "valid")).read(file["border"])
     """
 
     def __init__(
@@ -131,7 +122,7 @@ class Reader:
         self.kind = self.library = ""
         self._file: BinaryIO | None = None
 
-    def __enter__(self) -> Section:
+    def __enter__(self) -> Node:
         # A pipe or a device would be waited for, or read, for ever.
         if not stat.S_ISREG(self._path.stat().st_mode):
             raise ValueError(f"{self._path} is not a file; {self._remedy}.")
@@ -152,7 +143,7 @@ class Reader:
         if isinstance(error, Exception):
             raise self.damaged(error) from error
 
-    def _open(self, file: BinaryIO) -> Section:
+    def _open(self, file: BinaryIO) -> Node:
         archive = zipfile.ZipFile(file)
         members = archive.infolist()
         names = [info.filename for info in members]
@@ -171,7 +162,7 @@ class Reader:
             raise ValueError("its members are not those that its header lists")
         _check_sizes(members, listed_arrays, self._path.stat().st_size)
         _check_sums(archive, listed_arrays)
-        return Section(named("contents", about["contents"]), archive, listed_arrays)
+        return Node("", named("contents", about["contents"]), FileArrays(archive, listed_arrays))
 
     def _read_header(self, archive: zipfile.ZipFile, which: int) -> dict[str, Any]:
         with archive.open(archive.infolist()[which]) as file:
@@ -212,7 +203,7 @@ def _no_number(word: str) -> float:
     raise ValueError(f"it says {word} where a number should be")
 
 
-def _listed_arrays(about: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
+def _listed_arrays(about: Any) -> dict[str, ArrayType]:
     found = {}
     for key, entry in named("list of arrays", about).items():
         dtype, shape = listed("list of arrays", entry, 2)
@@ -227,7 +218,7 @@ def _listed_arrays(about: Any) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 def _check_sizes(
     members: list[zipfile.ZipInfo],
-    listed_arrays: dict[str, tuple[str, tuple[int, ...]]],
+    listed_arrays: dict[str, ArrayType],
     file_size: int,
 ) -> None:
     """Every member is stored as it is, has the size that was said, and all fit into the file."""
@@ -243,9 +234,7 @@ def _check_sizes(
         raise ValueError("its members overlap")
 
 
-def _check_sums(
-    archive: zipfile.ZipFile, listed_arrays: dict[str, tuple[str, tuple[int, ...]]]
-) -> None:
+def _check_sums(archive: zipfile.ZipFile, listed_arrays: dict[str, ArrayType]) -> None:
     """The checksums are right, and every array begins as it should."""
     expected = [b"", *(layout.array_header(*about) for about in listed_arrays.values())]
     *members, last = archive.infolist()

@@ -20,9 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet import checkpoint as checkpoints
 from hcnet.archive.contents import Contents
-from hcnet.archive.fields import named, number, shown, whole, word
+from hcnet.archive.fields import named, number, whole, word
 from hcnet.archive.generators import generator_state
-from hcnet.archive.reading import Reader, Section, Source
+from hcnet.archive.nodes import Node, shown
+from hcnet.archive.reading import Reader
+from hcnet.archive.state import save
 from hcnet.archive.writing import write
 from hcnet.checkpoint import Checkpoint, Identity, checkpointed, text_digest
 from hcnet.engine.driver import Record, Status, interruptible
@@ -90,7 +92,7 @@ class Estimator(BaseEstimator):
         header = {"parameters": self._plain_parameters(), "training": self._training_summary()}
         contents = Contents(header).with_part("model", self._model.contents())
         if self._stream is not None:
-            contents = contents.with_part("stream", self._stream.contents())
+            contents = contents.with_part("stream", save(self._stream))
         return write(path, self._kind, contents, overwrite)
 
     @classmethod
@@ -107,7 +109,7 @@ class Estimator(BaseEstimator):
         """Raise an error unless learning could start with these parameters."""
         raise NotImplementedError
 
-    def _read_stream(self, file: Section) -> None:
+    def _read_stream(self, file: Node) -> None:
         """Set the stream of a file."""
         raise ValueError(f"it has a stream, which {self._kind} has not")
 
@@ -220,7 +222,7 @@ class Estimator(BaseEstimator):
         }
 
     @classmethod
-    def _from_file(cls, file: Section) -> Self:
+    def _from_file(cls, file: Node) -> Self:
         loaded = cls._from_model(file.header["parameters"], file.part("model"))
         if "stream" in file.header:
             loaded._read_stream(file.part("stream"))
@@ -231,7 +233,7 @@ class Estimator(BaseEstimator):
         return loaded
 
     @classmethod
-    def _from_model(cls, parameters: Any, model: Source) -> Self:
+    def _from_model(cls, parameters: Any, model: Node) -> Self:
         """An estimator from plain values that may come from anybody."""
         given = named("parameters", parameters)
         known = {*inspect.signature(cls.__init__).parameters} - {"self", "callback"}

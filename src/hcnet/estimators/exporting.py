@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.archive.reading import Source
+from hcnet.archive.nodes import Node
 from hcnet.export import structure
 from hcnet.export.network import network_graph
 from hcnet.export.parts import parts_graph
@@ -23,7 +23,7 @@ class PartsExport:
         _model: PartsModel
 
         @classmethod
-        def _from_model(cls, parameters: Any, model: Source) -> Self: ...
+        def _from_model(cls, parameters: Any, model: Node) -> Self: ...
 
         def _plain_parameters(self) -> dict[str, Any]: ...
 
@@ -52,12 +52,7 @@ class PartsExport:
         Parts are rows of "#" and ".".  The state of a stream is not in it: `save` keeps that.
         """
         check_is_fitted(self)
-        return structure.to_dict(
-            self._model.contents(),
-            {"features": self._model.features},
-            structure.PARTS,
-            self._plain_parameters(),
-        )
+        return structure.to_dict(self._model.contents(), structure.PARTS, self._plain_parameters())
 
     @classmethod
     def from_dict(cls, description: dict[str, Any]) -> Self:
@@ -65,7 +60,7 @@ class PartsExport:
         return structure.from_dict(description, structure.PARTS, cls._described)
 
     @classmethod
-    def _described(cls, written: Source) -> Self:
+    def _described(cls, written: Node) -> Self:
         return cls._from_model(written.header["parameters"], written)
 
 
@@ -76,7 +71,7 @@ class NetworkExport:
         _model: NetworkModel
 
         @classmethod
-        def _from_model(cls, parameters: Any, model: Source) -> Self: ...
+        def _from_model(cls, parameters: Any, model: Node) -> Self: ...
 
         def _plain_parameters(self) -> dict[str, Any]: ...
 
@@ -105,9 +100,8 @@ class NetworkExport:
         Weights are rows of "#" and ".".  The state of a stream is not in it: `save` keeps that.
         """
         check_is_fitted(self)
-        weights = {f"weights-{k}": W for k, W in enumerate(self._model.weights)}
         return structure.to_dict(
-            self._model.contents(), weights, structure.NETWORK, self._plain_parameters()
+            self._model.contents(), structure.NETWORK, self._plain_parameters()
         )
 
     @classmethod
@@ -116,5 +110,5 @@ class NetworkExport:
         return structure.from_dict(description, structure.NETWORK, cls._described)
 
     @classmethod
-    def _described(cls, written: Source) -> Self:
+    def _described(cls, written: Node) -> Self:
         return cls._from_model(written.header["parameters"], written)

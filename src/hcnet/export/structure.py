@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hcnet.archive.contents import Contents
-from hcnet.archive.reading import Source
+from hcnet.archive.nodes import Node
 from hcnet.images import BoolArray
 
 ON, OFF = "#", "."
@@ -34,47 +34,50 @@ PARTS = Kind("hcnet-parts", 1, "FeatureLearner")
 NETWORK = Kind("hcnet-network", 1, "HCN")
 
 
-@dataclass(frozen=True, eq=False)
-class Written:
-    """What a dictionary says, in place of a file."""
+class DrawnArrays:
+    """Arrays of a dictionary (`archive.nodes.ArraySource`)."""
 
-    header: dict[str, Any]
+    def __init__(self, arrays: dict[str, Any]) -> None:
+        self._arrays = arrays
 
-    def array(
-        self, key: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool = True
+    def read(
+        self, name: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool
     ) -> NDArray[Any]:
-        """One of the arrays, of this shape; None stands for any length."""
-        found = np.asarray(self.header["arrays"][key], dtype)
+        """An array of this shape; None stands for any length."""
+        found = np.asarray(self._arrays[name], dtype)
         fits = len(shape) == found.ndim and all(
             n in (None, k) for n, k in zip(shape, found.shape, strict=True)
         )
         if not fits or (finite and not np.isfinite(found).all()):
-            raise ValueError(f"its {key} have the shape {found.shape}, or hold what is no number")
+            raise ValueError(f"its {name} have the shape {found.shape}, or hold what is no number")
         return found
 
-    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
+    def read_bits(self, name: str, shape: tuple[int, ...]) -> BoolArray:
         """A binary array."""
-        found = _read(self.header["arrays"][key])
+        found = _read(self._arrays[name])
         if found.size == 0 and 0 in shape:
             return np.zeros(shape, bool)
         if found.shape != shape:
-            raise ValueError(f"its {key} have the shape {found.shape} instead of {shape}")
+            raise ValueError(f"its {name} have the shape {found.shape} instead of {shape}")
         return found
 
+    def fill(self, name: str, into: NDArray[Any]) -> None:
+        """Read numbers into an array that there is already."""
+        into[...] = self.read(name, into.dtype, into.shape, finite=False)
 
-def to_dict(
-    contents: Contents, bits: dict[str, BoolArray], kind: Kind, parameters: dict[str, Any]
-) -> dict[str, Any]:
-    """Everything that goes into a file; `bits` are its binary arrays."""
+
+def to_dict(contents: Contents, kind: Kind, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Everything that goes into a file."""
     about = {"format": kind.format, "version": kind.version, "parameters": parameters}
     arrays = {
-        key: _drawn(bits[key]) if key in bits else array.tolist()
+        key: _drawn(array) if array.dtype == bool else array.tolist()
         for key, array in contents.arrays.items()
     }
-    return about | contents.header | {"arrays": arrays}
+    found: dict[str, Any] = about | contents.header | {"arrays": arrays}
+    return found
 
 
-def from_dict(given: Any, kind: Kind, read: Callable[[Source], Model]) -> Model:
+def from_dict(given: Any, kind: Kind, read: Callable[[Node], Model]) -> Model:
     """The model that a dictionary describes; whatever is wrong with it becomes one sentence."""
     others = {other.format: other for other in (PARTS, NETWORK)}
     try:
@@ -92,7 +95,7 @@ def from_dict(given: Any, kind: Kind, read: Callable[[Source], Model]) -> Model:
             f"to {kind.version}); update hcnet."
         )
     try:
-        return read(Written(given))
+        return read(Node("", given, DrawnArrays(given["arrays"])))
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         raise _damaged(kind, error) from error
 

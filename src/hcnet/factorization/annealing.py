@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import whole
-from hcnet.archive.generators import generator_state, restore_generator
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import Constant, Generator, InPlace, Kind, Optional, WholeNumber
+from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.factorization.factors import (
     Factors,
@@ -35,12 +30,13 @@ RELAX = 60
 REFRESH = 3
 
 
-class Annealing:
+class Annealing(Stateful):
     """From random factors to a good state: one step is one sweep."""
 
     def __init__(self, table: Table, rank: int, fixed: Priors, rng: np.random.Generator) -> None:
         self._table = table
         self._fixed = fixed
+        self._rng = rng
         self._sampler = Sampler(table, rng)
         p = np.sqrt(1 - (1 - table.density) ** (1 / rank))
         rows, columns = table.shape
@@ -81,28 +77,20 @@ class Annealing:
         settle(self.factors, self._sampler, self._fixed)
         return False
 
-    def contents(self, finished: bool) -> Contents:
+    def saved_fields(self, finished: bool) -> Fields:
         """The factors, and how far they have come."""
-        header = {"generator": generator_state(self._sampler.rng), "done": self._done}
-        return _with_parameters(Contents(header), self._parameters, finished).with_part(
-            "factors", self.factors.contents()
-        )
+        rank = self.factors.rank
+        return {
+            "_rng": Generator(),
+            "_done": WholeNumber(),
+            "factors": self.factors.kind,
+            "_parameters": Constant(None) if finished else Optional(Parameters.kind(rank)),
+        }
 
-    def restore(self, file: Section, finished: bool) -> None:
-        """Become what `contents` were of."""
-        restore_generator(self._sampler.rng, file.header["generator"])
-        self._done = whole("done", file.header["done"])
-        self.factors = Factors.read(file.part("factors"), self._table)
-        if "parameters" in file.header:
-            self._parameters = Parameters.read(file.part("parameters"), self.factors.rank)
-
-    def pack(self, state: Factors) -> Contents:
-        """Factors, for a file."""
-        return state.contents()
-
-    def unpack(self, file: Section) -> Factors:
-        """The factors of a file."""
-        return Factors.read(file, self._table)
+    @property
+    def saved_best(self) -> Kind:
+        """Factors."""
+        return self.factors.kind
 
     def measure(self) -> Measurement:
         """Joint log-probability, parameters integrated out."""
@@ -111,12 +99,6 @@ class Annealing:
     def state(self) -> Factors:
         """A copy of the factors."""
         return self.factors.copy()
-
-
-def _with_parameters(contents: Contents, parameters: Parameters | None, finished: bool) -> Contents:
-    if parameters is None or finished:
-        return contents
-    return contents.with_part("parameters", parameters.contents())
 
 
 def settle(factors: Factors, sampler: Sampler, fixed: Priors, rounds: int = 3) -> None:
@@ -129,7 +111,7 @@ def settle(factors: Factors, sampler: Sampler, fixed: Priors, rounds: int = 3) -
             break
 
 
-class PosteriorMean:
+class PosteriorMean(Stateful):
     """Averages the reconstruction over samples: what is certain, whichever bits explain it."""
 
     def __init__(
@@ -144,6 +126,7 @@ class PosteriorMean:
         self._table = table
         self._fixed = fixed
         self._shared = shared
+        self._rng = rng
         self._sampler = Sampler(table, rng)
         self._factors = start.copy()
         self._burn_in = sweeps // 5
@@ -151,7 +134,7 @@ class PosteriorMean:
         # The product of the factors costs more than a sweep where the table is large.
         self._every = max(1, table.values.size // 200_000)
         self._sum = np.zeros(table.shape, np.float32)
-        self._votes = np.zeros(start.S.shape), np.zeros(start.W.shape)
+        self._votes_S, self._votes_W = np.zeros(start.S.shape), np.zeros(start.W.shape)
         self.n_samples = 0
         self._done = 0
         self._parameters = plug_in(start, table, fixed, shared)
@@ -163,43 +146,29 @@ class PosteriorMean:
         self._sampler.sweep(self._factors, self._parameters, 1.0)
         if self._done >= self._burn_in and self._done % self._every == 0:
             self._sum += self._factors.product()
-            self._votes[0][...] += self._factors.S
-            self._votes[1][...] += self._factors.W
+            self._votes_S += self._factors.S
+            self._votes_W += self._factors.W
             self.n_samples += 1
         self._done += 1
         return self._done < self.total
 
-    def contents(self, finished: bool) -> Contents:
-        """The sample and the sums over all of them."""
-        header = {
-            "generator": generator_state(self._sampler.rng),
-            "done": self._done,
-            "samples": self.n_samples,
+    def saved_fields(self, finished: bool) -> Fields:
+        """The sample, and the sums over all of them."""
+        return {
+            "_rng": Generator(),
+            "_done": WholeNumber(),
+            "n_samples": WholeNumber(),
+            "_sum": InPlace(),
+            "_votes_S": InPlace(),
+            "_votes_W": InPlace(),
+            "_factors": self._factors.kind,
+            "_parameters": Parameters.kind(self._factors.rank),
         }
-        return _with_parameters(
-            Contents(header, self._sums()), self._parameters, finished
-        ).with_part("factors", self._factors.contents())
 
-    def restore(self, file: Section, finished: bool) -> None:
-        """Become what `contents` were of."""
-        restore_generator(self._sampler.rng, file.header["generator"])
-        self._done = whole("done", file.header["done"])
-        self.n_samples = whole("samples", file.header["samples"])
-        file.fill(self._sums())
-        self._factors = Factors.read(file.part("factors"), self._table)
-        if "parameters" in file.header:
-            self._parameters = Parameters.read(file.part("parameters"), self._factors.rank)
-
-    def _sums(self) -> dict[str, NDArray[Any]]:
-        return {"sum": self._sum, "votes-S": self._votes[0], "votes-W": self._votes[1]}
-
-    def pack(self, state: PosteriorMean) -> Contents:
-        """Nothing: the state is the process itself."""
-        return Contents()
-
-    def unpack(self, file: Section) -> PosteriorMean:
+    @property
+    def saved_best(self) -> Kind:
         """The process itself."""
-        return self
+        return Constant(self)
 
     def measure(self) -> Measurement:
         """How many samples the mean has: more is better, whatever a sample's probability."""
@@ -218,7 +187,8 @@ class PosteriorMean:
     @property
     def vote(self) -> Factors:
         """Every bit by majority over the samples."""
-        S, W = (np.asarray(2 * v > self.n_samples, dtype=np.int8) for v in self._votes)
+        votes = self._votes_S, self._votes_W
+        S, W = (np.asarray(2 * v > self.n_samples, dtype=np.int8) for v in votes)
         return Factors(S, W)
 
 

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logit
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import listed, probability, whole
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import Array, BinaryArray, Kind, Object, Probability
 from hcnet.engine.cpu_compilation import entry
 from hcnet.grid import on_grid
 from hcnet.images import BoolArray, FloatArray, Noise
@@ -68,20 +66,11 @@ class Factors:
         """Number of components."""
         return int(self.S.shape[1])
 
-    def contents(self) -> Contents:
-        """What goes into a file."""
-        bits = Contents({"rank": self.rank}).with_bits("S", self.S.astype(bool))
-        return bits.with_bits("W", self.W.astype(bool))
-
-    @classmethod
-    def read(cls, file: Section, table: Table) -> Factors:
-        """What was written, for the same table."""
-        rank = whole("rank", file.header["rank"])
-        S, W = (
-            file.bits(key, (side, rank)).astype(np.int8)
-            for key, side in zip("SW", table.shape, strict=True)
-        )
-        return cls(S, W)
+    @property
+    def kind(self) -> Kind:
+        """Factors of the same shapes, for files."""
+        S, W = (BinaryArray(bits.shape, np.int8) for bits in (self.S, self.W))
+        return Object(Factors, S=S, W=W)
 
     def copy(self) -> Factors:
         """Independent copy."""
@@ -142,17 +131,12 @@ class Parameters:
     prior_S: FloatArray
     prior_W: FloatArray
 
-    def contents(self) -> Contents:
-        """What goes into a file."""
-        arrays = {"prior-S": self.prior_S, "prior-W": self.prior_W}
-        return Contents({"noise": [self.noise.p01, self.noise.p10]}, arrays)
-
-    @classmethod
-    def read(cls, file: Section, rank: int) -> Parameters:
-        """What was written."""
-        p01, p10 = (probability("noise", p, 1.0) for p in listed("noise", file.header["noise"], 2))
-        S, W = (file.array(f"prior-{key}", np.float32, (rank,)) for key in "SW")
-        return cls(Noise(p01, p10), S, W)
+    @staticmethod
+    def kind(rank: int) -> Kind:
+        """Parameters of so many components, for files."""
+        share, priors = Probability(most=1.0), Array(np.float32, (rank,))
+        noise = Object(Noise, p01=share, p10=share)
+        return Object(Parameters, noise=noise, prior_S=priors, prior_W=priors)
 
 
 def plug_in(factors: Factors, table: Table, fixed: Priors, shared: bool) -> Parameters:

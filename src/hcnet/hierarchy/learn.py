@@ -11,9 +11,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import logit
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import number, whole
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import (
+    BinaryArray,
+    EachOf,
+    Kind,
+    ListOf,
+    Number,
+    NumberOrInfinity,
+    Object,
+    WholeNumber,
+)
+from hcnet.archive.state import Fields, Part, Stateful
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.devices import room_for
@@ -77,23 +85,14 @@ class Decided:
     weights: list[BoolArray]
     log_joint: float
 
-    def contents(self) -> Contents:
-        """What goes into a file."""
-        contents = Contents({"log_joint": self.log_joint})
-        for k, W in enumerate(self.weights):
-            contents = contents.with_bits(f"weights-{k}", W)
-        return contents
-
-    @classmethod
-    def read(cls, file: Section, network: Network) -> Decided:
-        """What was written, for the same network."""
-        weights = [
-            file.bits(f"weights-{k}", level.weight_shape) for k, level in enumerate(network.levels)
-        ]
-        return cls(weights, number("log_joint", file.header["log_joint"]))
+    @staticmethod
+    def kind(network: Network) -> Kind:
+        """Decided weights of a network, for files."""
+        weights = EachOf([BinaryArray(level.weight_shape) for level in network.levels])
+        return Object(Decided, weights=weights, log_joint=Number())
 
 
-class NetworkLearning:
+class NetworkLearning(Stateful):
     """A process for the driver: one forward and one backward pass per step."""
 
     def __init__(
@@ -143,35 +142,25 @@ class NetworkLearning:
         """The weights, decided."""
         return self._now
 
-    def contents(self, finished: bool) -> Contents:
+    def saved_fields(self, finished: bool) -> Fields:
         """All messages, and the voters; once it is finished, only these."""
-        change = self._belief_change if math.isfinite(self._belief_change) else None
-        header = {"voters": len(self._voters), "changed": self._changed, "belief_change": change}
-        contents = Contents(header).with_part("now", self._now.contents())
-        for k, voter in enumerate(self._voters):
-            contents = contents.with_part(f"voter-{k}", voter.contents())
-        return contents.with_part("passing", self._passing.contents(finished))
+        decided = self.saved_best
+        return {
+            "_now": decided,
+            "_voters": ListOf(decided, most=VOTERS),
+            "_changed": WholeNumber(),
+            "_belief_change": NumberOrInfinity(),
+            "_passing": Part(finished),
+        }
 
-    def restore(self, file: Section, finished: bool) -> None:
-        """Become what `contents` were of."""
-        header, network = file.header, self._network
-        self._now = Decided.read(file.part("now"), network)
-        self._voters = [
-            Decided.read(file.part(f"voter-{k}"), network)
-            for k in range(whole("voters", header["voters"], 0, VOTERS))
-        ]
-        self._changed, change = whole("changed", header["changed"]), header["belief_change"]
-        self._belief_change = math.inf if change is None else number("belief_change", change)
-        self._passing.restore(file.part("passing"), finished)
+    @property
+    def saved_best(self) -> Kind:
+        """Decided weights."""
+        return Decided.kind(self._network)
+
+    def after_restore(self, finished: bool) -> None:
+        """Beliefs follow from the messages."""
         self._beliefs = self._passing.weight_beliefs()
-
-    def pack(self, state: Decided) -> Contents:
-        """Weights, for a file."""
-        return state.contents()
-
-    def unpack(self, file: Section) -> Decided:
-        """The weights of a file."""
-        return Decided.read(file, self._network)
 
     def vote(self) -> Decided:
         """Every weight as it was in most of the best passes."""

@@ -1,26 +1,32 @@
-"""What learning a network leaves behind, and its part of a file."""
+"""The network that learning returns, and its part of a file."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive.contents import Contents
-from hcnet.archive.fields import (
+from hcnet.archive.kinds import (
     BELOW_HALF,
-    LARGEST,
-    listed,
-    named,
-    number,
-    probability,
-    size,
-    whole,
-    word,
+    LARGEST_SIDE,
+    Array,
+    BinaryArray,
+    Choice,
+    Converted,
+    ListOf,
+    Number,
+    Object,
+    Optional,
+    Plain,
+    Probability,
+    Size,
+    WholeNumber,
 )
-from hcnet.archive.reading import Source
+from hcnet.archive.nodes import Node
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolBorder, PoolLayer
@@ -39,76 +45,95 @@ class NetworkModel:
     classes: NDArray[Any]
 
     def contents(self) -> Contents:
-        """What goes into a file."""
-        names = self.classes.tolist()
-        odd = [name for name in names if not isinstance(name, bool | int | float | str)]
-        if odd:
-            raise ValueError(
-                f"Class names must be numbers or strings to be saved, got {odd[0]!r}; train with "
-                f"such labels, or rename the classes: with_class_layer(classes=…)."
-            )
-        network = self.network
-        header = {
-            "image_size": list(network.image_size),
-            "channels": network.n_channels,
-            "noise": [network.noise.p01, network.noise.p10],
-            "categories": list(network.classes.categories),
-            "p_on": network.classes.p_on,
-            "classes": names,
-            "levels": [
-                {
-                    "features": level.features.n_features,
-                    "size": list(level.features.feature_size),
-                    "pool": list(level.pool.window),
-                    "pool_border": level.pool.border,
-                    "p_W": level.p_W,
-                }
-                for level in network.levels
-            ],
-        }
-        contents = Contents(header).with_all("pool", [level.window for level in network.levels])
-        for k, W in enumerate(self.weights):
-            contents = contents.with_bits(f"weights-{k}", W)
-        return contents
+        """The model for a file."""
+        return _KIND.write(self)
 
     @classmethod
-    def read(cls, file: Source) -> NetworkModel:
+    def read(cls, node: Node) -> NetworkModel:
         """The model of a file."""
-        header = file.header
-        p01, p10 = (
-            probability("noise", p, BELOW_HALF) for p in listed("noise", header["noise"], 2)
+        model: NetworkModel = _KIND.read(node)
+        return model
+
+
+class _StoredLevel(NamedTuple):
+    pool_border: PoolBorder
+    p_W: float
+    window: NDArray[np.float64]
+    weights: BoolArray
+
+
+class _StoredNetwork(NamedTuple):
+    image_size: tuple[int, int]
+    noise: Noise
+    levels: list[_StoredLevel]
+    categories: Iterable[int]
+    p_on: float | None
+    classes: list[Any]
+
+
+class _ClassName(Plain):
+    expected = "a text or a number"
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, str | bool) or Number().accepts(value)
+
+
+def _to_file(model: NetworkModel) -> _StoredNetwork:
+    network, names = model.network, model.classes.tolist()
+    odd = [name for name in names if not isinstance(name, bool | int | float | str)]
+    if odd:
+        raise ValueError(
+            f"Class names must be numbers or strings to be saved, got {odd[0]!r}; train with "
+            f"such labels, or rename the classes: with_class_layer(classes=…)."
         )
-        below = size("image_size", header["image_size"])
-        channels = whole("channels", header["channels"], 1)
-        levels, weights, elements = [], [], 0
-        for k, about in enumerate(listed("levels", header["levels"])):
-            level = _level(file, k, named("levels", about), channels, below)
-            levels.append(level)
-            elements += level.features.n_features * level.features.n_positions
-            pools = level.pool.size[0] * level.pool.size[1]
-            elements += channels * (below[0] * below[1] + pools) + pools * level.pool.n_members
-            if elements > MOST_ELEMENTS:
-                raise ValueError(f"its layers have more than {MOST_ELEMENTS} elements per image")
-            weights.append(file.bits(f"weights-{k}", level.weight_shape))
-            channels, below = level.features.n_features, level.features.placement_size
-        if not levels:
-            raise ValueError("it has no layers")
-        p_on = None if header["p_on"] is None else probability("p_on", header["p_on"])
-        categories = listed("categories", header["categories"], channels)
-        # Not more classes than templates, so that the largest number is no reason for an array.
-        classes = ClassLayer(
-            tuple(whole("categories", k, 0, channels - 1) for k in categories), p_on
-        )
-        names = _names(listed("classes", header["classes"], classes.n_classes))
-        if set(classes.categories) != set(range(classes.n_classes)):
-            raise ValueError("it has classes without templates")
-        return cls(Network(tuple(levels), classes, Noise(p01, p10)), weights, names)
+    levels = [
+        _StoredLevel(level.pool.border, level.p_W, level.window, W)
+        for level, W in zip(network.levels, model.weights, strict=True)
+    ]
+    classes = network.classes
+    return _StoredNetwork(
+        network.image_size, network.noise, levels, classes.categories, classes.p_on, names
+    )
+
+
+def _from_file(stored: _StoredNetwork) -> NetworkModel:
+    below, channels, elements = stored.image_size, stored.levels[0].weights.shape[1], 0
+    levels = []
+    for about in stored.levels:
+        level = _level(about, channels, below)
+        levels.append(level)
+        elements += level.features.n_features * level.features.n_positions
+        pools = level.pool.size[0] * level.pool.size[1]
+        elements += channels * (below[0] * below[1] + pools) + pools * level.pool.n_members
+        if elements > MOST_ELEMENTS:
+            raise ValueError(f"its layers have more than {MOST_ELEMENTS} elements per image")
+        channels, below = level.features.n_features, level.features.placement_size
+    classes = ClassLayer(tuple(stored.categories), stored.p_on)
+    if len(classes.categories) != channels:
+        raise ValueError(f"its categories are those of {len(classes.categories)} templates")
+    # Not more classes than templates, so that the largest number is no reason for an array.
+    if {*classes.categories} != {*range(len(stored.classes))}:
+        raise ValueError("its classes are not those of its templates")
+    network = Network(tuple(levels), classes, stored.noise)
+    return NetworkModel(network, [about.weights for about in stored.levels], _names(stored.classes))
+
+
+def _level(about: _StoredLevel, channels: int, below: tuple[int, int]) -> Level:
+    n_features, n_channels, *(height, width) = about.weights.shape
+    window = about.window
+    if not window.size or not ((window > 0) & (window <= LARGEST_SIDE)).all():
+        raise ValueError("its pools hold what is no probability")
+    if window.size > MOST_MEMBERS:
+        raise ValueError(f"its pools have {window.size} positions")
+    pool = PoolLayer(channels, (window.shape[0], window.shape[1]), below, about.pool_border)
+    fits = 0 < height <= pool.size[0] and 0 < width <= pool.size[1]
+    if not fits or not n_features or n_channels != channels or not channels:
+        raise ValueError("its layers do not fit on each other")
+    features = FeatureLayer(n_features, channels, (height, width), pool.size, "valid")
+    return Level(pool, features, window, about.p_W)
 
 
 def _names(names: list[Any]) -> NDArray[Any]:
-    for name in names:
-        if not isinstance(name, str):
-            number("classes", int(name) if isinstance(name, bool) else name)
     if len(set(names)) != len(names):
         raise ValueError("two of its classes have the same name")
     plain = np.asarray(names)
@@ -116,19 +141,24 @@ def _names(names: list[Any]) -> NDArray[Any]:
     return plain if plain.tolist() == names else np.array(names, object)
 
 
-def _level(
-    file: Source, k: int, about: dict[str, Any], channels: int, below: tuple[int, int]
-) -> Level:
-    border = word("pool_border", about["pool_border"], get_args(PoolBorder))
-    pool = PoolLayer(channels, size("pool", about["pool"]), below, border)
-    if pool.n_members > MOST_MEMBERS:
-        raise ValueError(f"its pools have {pool.n_members} positions")
-    n_features = whole("features", about["features"], 1)
-    feature_size = size("size", about["size"])
-    if feature_size[0] > pool.size[0] or feature_size[1] > pool.size[1]:
-        raise ValueError("its layers do not fit on each other")
-    window = file.array(f"pool-{k}", np.float64, pool.window)
-    if not ((window > 0) & (window <= LARGEST)).all():
-        raise ValueError("its pools hold what is no probability")
-    features = FeatureLayer(n_features, channels, feature_size, pool.size, "valid")
-    return Level(pool, features, window, probability("p_W", about["p_W"]))
+_NOISE = Probability(most=BELOW_HALF)
+_LEVEL = Object(
+    _StoredLevel,
+    pool_border=Choice(get_args(PoolBorder)),
+    p_W=Probability(),
+    window=Array(np.float64, (None, None)),
+    weights=BinaryArray((None, None, None, None)),
+)
+_KIND = Converted(
+    Object(
+        _StoredNetwork,
+        image_size=Size(),
+        noise=Object(Noise, p01=_NOISE, p10=_NOISE),
+        levels=ListOf(_LEVEL, least=1),
+        categories=ListOf(WholeNumber()),
+        p_on=Optional(Probability()),
+        classes=ListOf(_ClassName()),
+    ),
+    _to_file,
+    _from_file,
+)

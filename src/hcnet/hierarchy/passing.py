@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import number
-from hcnet.archive.generators import generator_state, restore_generator
-from hcnet.archive.reading import Section
-from hcnet.engine.base import FeaturePassing, restore_arrays
+from hcnet.archive.kinds import EachOf, Generator, InPlace, Kind, NumberOrInfinity
+from hcnet.archive.state import Attributes, Fields, Part, Stateful
+from hcnet.engine.base import FeaturePassing
 from hcnet.engine.choice import BELIEFS, keeps_active_set, start_passing, updates_by
 from hcnet.engine.choice import passing_memory as layer_memory
 from hcnet.engine.cpu_pools import max_pool
@@ -24,7 +21,7 @@ from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.pool_messages import class_log_prior, pool_log_prior, pool_memory, start_pools, wake
 
 
-class NetworkPassing:
+class NetworkPassing(Stateful):
     """The messages of all levels, for some images."""
 
     def __init__(
@@ -81,35 +78,19 @@ class NetworkPassing:
         self.change = np.inf  # of the messages from the pools to R, in the last pass
         self._image_down = hold(np.full_like(evidence, -HUGE))
 
-    def contents(self, finished: bool = False) -> Contents:
-        """All messages, for a file; once they are of no interest, the random generator alone."""
-        change = self.change if math.isfinite(self.change) else None
-        header = {"generator": generator_state(self._rng), "change": change}
+    def saved_fields(self, finished: bool) -> Fields:
+        """All messages; once they are of no interest, the random generator alone."""
+        fields: dict[str, Kind] = {"_rng": Generator(), "change": NumberOrInfinity()}
         if finished:
-            return Contents(header)
-        state = {name: self._engine.fetch(x) for name, x in self._state().items()}
-        contents = Contents(header, state)
-        for k, trees in enumerate(self._trees):
-            contents = contents.with_part(f"level-{k}", trees.contents())
-        return contents
-
-    def restore(self, file: Section, finished: bool = False) -> None:
-        """Become what `contents` were of; network and images are the same."""
-        restore_generator(self._rng, file.header["generator"])
-        change = file.header["change"]
-        self.change = math.inf if change is None else number("change", change)
-        if finished:
-            return
-        restore_arrays(self._engine, self._state(), file)
-        for k, trees in enumerate(self._trees):
-            trees.restore(file.part(f"level-{k}"))
-
-    def _state(self) -> dict[str, FloatArray]:
-        state = {"image-down": self._image_down}
-        for k, (pools, up) in enumerate(zip(self._pools, self._up, strict=True)):
-            state |= {f"to-U-{k}": pools.to_U, f"from-pool-{k}": pools.from_pool}
-            state |= {f"to-R-{k}": pools.to_R, f"up-{k}": up}
-        return state
+            return fields
+        messages = InPlace(self._engine.fetch, self._engine.hold)
+        n, pools = len(self._trees), {"to_U": messages, "from_pool": messages, "to_R": messages}
+        return fields | {
+            "_image_down": messages,
+            "_up": EachOf([messages] * n),
+            "_pools": EachOf([Attributes(pools)] * n),
+            "_trees": EachOf([Part()] * n),
+        }
 
     def forward(self, schedule: Schedule, damping: Sequence[float]) -> None:
         """Messages up, from the image to the class layer; those to W on the way."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.special import logit
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import flag, number, whole
-from hcnet.archive.generators import generator_state, restore_generator
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import Array, Generator, Kind, NumberOrInfinity, Optional, WholeNumber
+from hcnet.archive.state import Fields, Part, Stateful
 from hcnet.engine.base import ActiveSet, FeaturePassing
 from hcnet.engine.choice import (
     BELIEFS,
@@ -30,7 +27,7 @@ from hcnet.learning.exploring import exploration_memory, explore
 from hcnet.objective import Priors
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
-from hcnet.solutions.written import read_explanation, written
+from hcnet.solutions.stored import explanation_kind
 
 # What exploring has taught W fades so much per sweep, and is gone after so many.
 FADE, FADED = 0.7, 8
@@ -52,7 +49,7 @@ class PassingOptions:
         return tree_share(self.damping)
 
 
-class MessagePassing:
+class MessagePassing(Stateful):
     """MPMP over all trees of a feature layer."""
 
     def __init__(
@@ -103,40 +100,29 @@ class MessagePassing:
         """The messages."""
         return self._passing
 
-    def contents(self, finished: bool) -> Contents:
+    def saved_fields(self, finished: bool) -> Fields:
         """All messages; once it is finished, only the best state was of interest."""
-        header: dict[str, Any] = {"generator": generator_state(self._rng)}
         if finished:
-            return Contents(header)
-        change = self._belief_change if math.isfinite(self._belief_change) else None
-        header |= {"sweeps": self._sweeps, "changed": self._changed, "belief_change": change}
-        header["explored"] = self._learned is not None
-        arrays = {} if self._learned is None else {"learned": self._learned}
-        return Contents(header, arrays).with_part("passing", self._passing.contents())
+            return {"_rng": Generator()}
+        return {
+            "_rng": Generator(),
+            "_passing": Part(),
+            "_sweeps": WholeNumber(),
+            "_changed": WholeNumber(),
+            "_belief_change": NumberOrInfinity(),
+            "_learned": Optional(Array(np.float32, self._weight_prior.shape)),
+        }
 
-    def restore(self, file: Section, finished: bool) -> None:
-        """Become what `contents` were of."""
-        header = file.header
-        restore_generator(self._rng, header["generator"])
-        if finished:
-            return
-        self._passing.restore(file.part("passing"))
-        self._sweeps = whole("sweeps", header["sweeps"])
-        self._changed = whole("changed", header["changed"])
-        change = header["belief_change"]
-        self._belief_change = math.inf if change is None else number("belief_change", change)
-        if flag("explored", header["explored"]):
-            self._learned = file.array("learned", np.float32, self._weight_prior.shape)
-        self._W = self._weights()
-        self._now = self._evaluate()
+    @property
+    def saved_best(self) -> Kind:
+        """A decoded state."""
+        return explanation_kind(self._improver)
 
-    def pack(self, state: Explanation) -> Contents:
-        """A decoded state, for a file."""
-        return written(state, self._improver)
-
-    def unpack(self, file: Section) -> Explanation:
-        """The state of a file."""
-        return read_explanation(file, self._improver)
+    def after_restore(self, finished: bool) -> None:
+        """The decoded state follows from the messages."""
+        if not finished:
+            self._W = self._weights()
+            self._now = self._evaluate()
 
     def measure(self) -> Measurement:
         """Joint log-probability of the decoded state, and how much the sweep changed."""

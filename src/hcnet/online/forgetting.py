@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import flag, share
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import Array, EachOf, Kind, Number, Object, Optional
 from hcnet.grid import on_grid
 from hcnet.images import FloatArray
 
@@ -26,20 +24,11 @@ class Beliefs:
     forgetting: float  # λ
     now: list[FloatArray] | None = None  # after the last minibatch
 
-    def contents(self) -> Contents:
-        """What goes into a file."""
-        header = {"forgetting": self.forgetting, "started": self.now is not None}
-        return Contents(header).with_all("initial", self.initial).with_all("now", self.now or [])
-
-    @classmethod
-    def read(cls, file: Section, shapes: Sequence[tuple[int, ...]]) -> Beliefs:
-        """The beliefs of a file, which must have these shapes."""
-
-        def arrays(name: str) -> list[FloatArray]:
-            return [file.array(f"{name}-{k}", np.float32, shape) for k, shape in enumerate(shapes)]
-
-        now = arrays("now") if flag("started", file.header["started"]) else None
-        return cls(arrays("initial"), share("forgetting", file.header["forgetting"]), now)
+    @staticmethod
+    def kind(shapes: Sequence[tuple[int, ...]]) -> Kind:
+        """Beliefs of these shapes, for files."""
+        arrays = EachOf([Array(np.float32, shape) for shape in shapes])
+        return Object(Beliefs, initial=arrays, forgetting=Number(0, 1), now=Optional(arrays))
 
     def prior(self) -> list[FloatArray]:
         """What the next minibatch starts from."""

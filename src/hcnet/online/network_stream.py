@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import whole
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import BinaryArray, Converted, EachOf, ListOf
+from hcnet.archive.nodes import Node
+from hcnet.archive.state import Fields, restore
 from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.joint import joint_memory, start_joint
 from hcnet.hierarchy.learn import VOTERS, NetworkOptions, dead_start, majority, on_weights
@@ -94,27 +94,17 @@ class NetworkStream(Stream):
         """The network with its weights as they are now."""
         return NetworkModel(self.network, self.weights(), self.classes)
 
-    def contents(self) -> Contents:
-        """What goes into a file beside the network."""
-        shared = super().contents()
-        contents = Contents(shared.header | {"voters": len(self.voters)}, shared.arrays)
-        for k, voters in enumerate(zip(*self.voters, strict=True)):
-            contents = contents.with_bits(f"voters-{k}", np.stack(voters))
-        return contents
+    def saved_fields(self, finished: bool) -> Fields:
+        """Also the weights after the last minibatches."""
+        voter = EachOf([BinaryArray(level.weight_shape) for level in self.network.levels])
+        voters = Converted(ListOf(voter, 1, VOTERS), list, lambda found: deque(found, VOTERS))
+        return {**super().saved_fields(finished), "voters": voters}
 
     @classmethod
     def read(
-        cls, file: Section, network: Network, classes: NDArray[Any], options: NetworkOptions
+        cls, file: Node, network: Network, classes: NDArray[Any], options: NetworkOptions
     ) -> NetworkStream:
         """The stream of a file whose network and classes are known."""
         stream = cls(network, classes, options, 0.0, np.random.default_rng(0))
-        stream.restore(file)
+        restore(stream, file)
         return stream
-
-    def restore(self, file: Section) -> None:
-        """Become what `contents` were of."""
-        super().restore(file)
-        shapes = [level.weight_shape for level in self.network.levels]
-        n = whole("voters", file.header["voters"], 1, VOTERS)
-        levels = [file.bits(f"voters-{k}", (n, *shape)) for k, shape in enumerate(shapes)]
-        self.voters = deque((list(voter) for voter in zip(*levels, strict=True)), VOTERS)

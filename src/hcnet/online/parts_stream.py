@@ -7,25 +7,29 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import (
+from hcnet.archive.kinds import (
     BELOW_HALF,
-    LARGEST,
-    MOST,
-    named,
-    number,
-    probability,
-    size,
-    whole,
-    word,
+    LARGEST_COUNT,
+    LARGEST_SIDE,
+    Array,
+    BinaryArray,
+    Choice,
+    Converted,
+    Number,
+    Object,
+    Optional,
+    Probability,
+    Size,
+    WholeNumber,
 )
-from hcnet.archive.reading import Section
+from hcnet.archive.nodes import Node
+from hcnet.archive.state import Fields, restore
 from hcnet.engine.choice import start_dense
 from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.images import BoolArray, Images
@@ -102,6 +106,40 @@ class Tally:
             false=false,
             empty=empty,
         )
+
+
+@dataclass(frozen=True)
+class _RecentImages:
+    """The last images in a file: the pixels of all in one row, as there may be many images."""
+
+    sizes: NDArray[np.int64]  # (images, 2)
+    pixels: BoolArray
+    observed: BoolArray
+
+    @classmethod
+    def of(cls, recent: Sequence[Minibatch]) -> _RecentImages:
+        images = [single.images for single in recent]
+        sizes = np.array([image.size for image in images], np.int64)
+        pixels = np.concatenate([image.pixels.reshape(-1) for image in images])
+        return cls(sizes, pixels, np.concatenate([image.observed.reshape(-1) for image in images]))
+
+
+_RECENT = Object(
+    _RecentImages,
+    sizes=Array(np.int64, (None, 2)),
+    pixels=BinaryArray((None,)),
+    observed=BinaryArray((None,)),
+)
+_SHAPE = Object(
+    PartsShape,
+    n_features=WholeNumber(1),
+    n_channels=WholeNumber(1),
+    feature_size=Size(),
+    border=Choice(get_args(Border)),
+)
+_OPEN_PRIORS = Object(
+    Priors, **{prior.name: Optional(Probability(most=BELOW_HALF)) for prior in fields(Priors)}
+)
 
 
 class PartsStream(Stream):
@@ -199,70 +237,55 @@ class PartsStream(Stream):
         priors = estimate(found.counts, self.open_priors)
         return PartsModel(W, priors, self.shape.border, self.recent[-1].images.size)
 
-    def contents(self) -> Contents:
-        """What goes into a file."""
-        about = {
-            "shape": asdict(self.shape),
-            "open_priors": asdict(self.open_priors),
-            "positions": self.tally.positions,
+    def saved_fields(self, finished: bool) -> Fields:
+        """Also the shape, the counts and the last images."""
+        tally = Object(
+            Tally,
+            use=Array(np.float64, (self.shape.n_features,)),
+            positions=Number(0, LARGEST_COUNT),
+            pixels=Array(np.float64, (4,)),
+        )
+        return {
+            **super().saved_fields(finished),
+            "shape": _SHAPE,
+            "open_priors": _OPEN_PRIORS,
+            "tally": tally,
+            "recent": Converted(_RECENT, _RecentImages.of, self._recent_from_file),
         }
-        recent = [single.images for single in self.recent]
-        sizes = np.array([image.size for image in recent], np.int64)
-        arrays = {"use": self.tally.use, "pixels": self.tally.pixels, "recent-sizes": sizes}
-        shared = super().contents()
-        contents = Contents(shared.header | about, shared.arrays | arrays)
-        for name in ("pixels", "observed"):
-            every = np.concatenate([getattr(image, name).reshape(-1) for image in recent])
-            contents = contents.with_bits(f"recent-{name}", every)
-        return contents
 
     @classmethod
-    def read(cls, file: Section, options: PassingOptions) -> PartsStream:
+    def read(cls, file: Node, options: PassingOptions) -> PartsStream:
         """The stream of a file."""
-        about = named("shape", file.header["shape"])
-        shape = PartsShape(
-            whole("n_features", about["n_features"], 1),
-            whole("n_channels", about["n_channels"], 1),
-            size("feature_size", about["feature_size"]),
-            word("border", about["border"], get_args(Border)),
-        )
-        priors = named("open_priors", file.header["open_priors"])
-        given = {
-            name: None if p is None else probability(name, p, BELOW_HALF)
-            for name, p in priors.items()
-        }
+        shape, priors = _SHAPE.read(file["shape"]), _OPEN_PRIORS.read(file["open_priors"])
         # Before weights of this shape are drawn: those of the file, which cannot be larger than it.
-        forgetting = Beliefs.read(file.part("beliefs"), [shape.weights]).forgetting
-        stream = cls(shape, Priors(**given), options, forgetting, np.random.default_rng(0))
-        stream.restore(file)
+        forgetting = Beliefs.kind([shape.weights]).read(file["beliefs"]).forgetting
+        stream = cls(shape, priors, options, forgetting, np.random.default_rng(0))
+        restore(stream, file)
         return stream
 
-    def restore(self, file: Section) -> None:
-        """Become what `contents` were of."""
-        super().restore(file)
-        use = file.array("use", np.float64, (self.shape.n_features,))
-        pixels = file.array("pixels", np.float64, (4,))
-        positions = number("positions", file.header["positions"])
-        if not all(0 <= count <= MOST for count in (*use, *pixels, positions)):
-            raise ValueError("its counts are none")
-        self.tally = Tally(use, positions, pixels)
-        self.recent = deque(self._read_recent(file))
+    def after_restore(self, finished: bool) -> None:
+        """Check the shape and the counts."""
+        if self.beliefs.initial[0].shape != self.shape.weights:
+            raise ValueError("its shape is not that of its beliefs")
+        counts = np.concatenate([self.tally.use, self.tally.pixels])
+        if not ((counts >= 0) & (counts <= LARGEST_COUNT)).all():
+            raise ValueError("its tally holds numbers that are not counts")
 
-    def _read_recent(self, file: Section) -> list[Minibatch]:
-        h, w = self.shape.feature_size
-        sizes = file.array("recent-sizes", np.int64, (None, 2)).tolist()
-        if not all(h <= height <= LARGEST and w <= width <= LARGEST for height, width in sizes):
-            raise ValueError("its last images have no size")
-        channels = self.shape.n_channels
-        ends = [0, *itertools.accumulate(channels * height * width for height, width in sizes)]
-        on, observed = (file.bits(f"recent-{name}", (ends[-1],)) for name in ("pixels", "observed"))
-        recent = []
-        for (height, width), begin, end in zip(sizes, ends[:-1], ends[1:], strict=True):
-            form = (1, channels, height, width)
-            image = Images(on[begin:end].reshape(form), observed[begin:end].reshape(form))
-            recent.append(Minibatch(image))
-        if not recent or (len(recent) > 1 and _joined_pixels(recent) > RECENT_PIXELS):
-            raise ValueError("its last images are none, or too many")
+    def _recent_from_file(self, stored: _RecentImages) -> deque[Minibatch]:
+        channels, (h, w) = self.shape.n_channels, self.shape.feature_size
+        sizes = stored.sizes.tolist()
+        if not all(h <= side[0] <= LARGEST_SIDE and w <= side[1] <= LARGEST_SIDE for side in sizes):
+            raise ValueError("its recent images are smaller than its features, or too large")
+        ends = [*itertools.accumulate(channels * height * width for height, width in sizes)]
+        if not sizes or not len(stored.pixels) == len(stored.observed) == ends[-1]:
+            raise ValueError("its recent images do not have their sizes")
+        parts = (np.split(bits, ends[:-1]) for bits in (stored.pixels, stored.observed))
+        recent = deque(
+            Minibatch(Images(on.reshape(1, channels, *size), seen.reshape(1, channels, *size)))
+            for size, on, seen in zip(sizes, *parts, strict=True)
+        )
+        if len(recent) > 1 and _joined_pixels(recent) > RECENT_PIXELS:
+            raise ValueError("its recent images are too many")
         return recent
 
     def _used(self) -> tuple[BoolArray, NDArray[np.int64]]:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import listed, whole
-from hcnet.archive.generators import generator_state, restore_generator
-from hcnet.archive.reading import Section
-from hcnet.checkpoint import digest, other_data
+from hcnet.archive.kinds import (
+    Constant,
+    Converted,
+    Generator,
+    Kind,
+    Number,
+    NumberOrInfinity,
+    Object,
+    Optional,
+    Text,
+    WholeNumber,
+)
+from hcnet.archive.state import Fields, Part, Stateful
+from hcnet.checkpoint import digest, other_data, text_digest
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Record, Status, run
 from hcnet.memory import check_memory
 from hcnet.online.forgetting import Beliefs
@@ -25,7 +33,7 @@ from hcnet.progress import Progress
 HISTORY = 1000
 
 
-class Stream:
+class Stream(Stateful):
     """The state that learning carries from minibatch to minibatch.
 
     Beliefs of the weights, random numbers, and counts; a subclass knows how to learn.
@@ -56,25 +64,17 @@ class Stream:
         """Bytes that a minibatch takes at its peak."""
         raise NotImplementedError
 
-    def contents(self) -> Contents:
-        """What goes into a file: enough to continue as if nothing had happened.
+    def saved_fields(self, finished: bool) -> Fields:
+        """Everything that the next minibatch depends on.
 
         The options are not in it; `configure` may change them at any time.
         """
-        header = {
-            "generator": generator_state(self.rng),
-            "n_images": self.n_images,
-            "n_batches": self.n_batches,
+        return {
+            "rng": Generator(),
+            "n_images": WholeNumber(1),
+            "n_batches": WholeNumber(1),
+            "beliefs": Beliefs.kind([initial.shape for initial in self.beliefs.initial]),
         }
-        return Contents(header).with_part("beliefs", self.beliefs.contents())
-
-    def restore(self, file: Section) -> None:
-        """Become what `contents` were of."""
-        restore_generator(self.rng, file.header["generator"])
-        shapes = [initial.shape for initial in self.beliefs.initial]
-        self.beliefs = Beliefs.read(file.part("beliefs"), shapes)
-        self.n_images = whole("n_images", file.header["n_images"], 1)
-        self.n_batches = whole("n_batches", file.header["n_batches"], 1)
 
     def _counted(
         self, batch: Minibatch, value: float, changed_weights: int, change: float
@@ -95,7 +95,26 @@ def later(records: list[Record], before: list[Record], steps: int) -> list[Recor
     return [*before, *shifted][-HISTORY:]
 
 
-class _Minibatches:
+@dataclass(frozen=True)
+class _Seen:
+    """The number of minibatches that were learned from, and a fingerprint of all of them."""
+
+    batches: int
+    fingerprint: str
+
+
+_SEEN = Object(_Seen, batches=WholeNumber(), fingerprint=Text())
+_MEASUREMENT = Object(
+    Measurement,
+    objective=NumberOrInfinity(infinity=-math.inf),
+    changed_weights=WholeNumber(),
+    belief_change=Optional(Number()),
+    note=Text(),
+    figure=Text(),
+)
+
+
+class _Minibatches(Stateful):
     """A process of the driver: a minibatch per step, the next one read ahead to see the end."""
 
     def __init__(
@@ -106,7 +125,7 @@ class _Minibatches:
         keeping: bool,
     ) -> None:
         self._stream, self._batches, self._max_memory = stream, batches, max_memory
-        self._keeping, self._batches_seen, self._seen = keeping, 0, b""
+        self._keeping, self._seen = keeping, _Seen(0, "")
         self._next = next(batches, None)
         self._last = Measurement(-math.inf)
 
@@ -124,40 +143,34 @@ class _Minibatches:
     def state(self) -> None:
         """A stream has no best state."""
 
-    def contents(self, finished: bool) -> Contents:
-        """The stream, the number of its minibatches, and a fingerprint of them."""
-        last = self._last
-        header = {
-            "batches": self._batches_seen,
-            "seen": self._seen.hex(),
-            "last": [last.objective, last.changed_weights, last.belief_change, last.note],
+    def saved_fields(self, finished: bool) -> Fields:
+        """The minibatches that were learned from, the stream, and its last measurement."""
+        return {
+            "_seen": Converted(_SEEN, lambda seen: seen, self._skip),
+            "_stream": Part(),
+            "_last": _MEASUREMENT,
         }
-        return Contents(header).with_part("stream", self._stream.contents())
 
-    def restore(self, file: Section, finished: bool) -> None:
-        """Become what `contents` were of: skip the minibatches that were learned from."""
-        for _ in range(whole("batches", file.header["batches"])):
-            if self._next is None:
-                raise other_data()
+    @property
+    def saved_best(self) -> Kind:
+        """Nothing."""
+        return Constant(None)
+
+    def _skip(self, seen: _Seen) -> _Seen:
+        """Skip the minibatches that were learned from, which must be the same."""
+        while self._next is not None and self._seen.batches < seen.batches:
             self._pass_on(self._next)
-        if self._seen.hex() != file.header["seen"]:
+        if self._seen != seen:
             raise other_data()
-        self._stream.restore(file.part("stream"))
-        self._last = Measurement(*listed("last", file.header["last"], 4))
+        return seen
 
     def _pass_on(self, batch: Minibatch) -> None:
         """Finish a minibatch, and read the next."""
+        fingerprint = ""
         if self._keeping:
-            self._seen = hashlib.sha256(self._seen + digest(*batch.arrays()).encode()).digest()
-        self._batches_seen += 1
+            fingerprint = text_digest(self._seen.fingerprint + digest(*batch.arrays()))
+        self._seen = _Seen(self._seen.batches + 1, fingerprint)
         self._next = next(self._batches, None)
-
-    def pack(self, state: None) -> Contents:
-        """Nothing."""
-        return Contents()
-
-    def unpack(self, file: Section) -> None:
-        """Nothing."""
 
 
 def feed(

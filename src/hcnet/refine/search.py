@@ -5,16 +5,27 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import flag, listed, named, whole
-from hcnet.archive.generators import generator_state, restore_generator
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import (
+    Array,
+    Constant,
+    Converted,
+    DictOf,
+    Flag,
+    Generator,
+    Kind,
+    ListOf,
+    Number,
+    Object,
+    Optional,
+    WholeNumber,
+)
+from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.engine.threads import LookAhead
 from hcnet.refine import moves, rounds
@@ -22,7 +33,7 @@ from hcnet.refine.moves import Proposal
 from hcnet.refine.rounds import Attempt
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
-from hcnet.solutions.written import read_explanation, written
+from hcnet.solutions.stored import explanation_kind
 
 # Rounds without any success after which the search is over.
 PATIENCE = 3
@@ -49,7 +60,7 @@ class _Trial:
 
 
 @dataclass
-class Search:
+class Search(Stateful):
     """A process for the driver: from a starting explanation, one step tries one move.
 
     While a proposal is worked out, other threads begin with those that are next if it fails, as
@@ -106,56 +117,39 @@ class Search:
         """The best solution so far."""
         return self.now
 
-    def contents(self, finished: bool) -> Contents:
+    def saved_fields(self, finished: bool) -> Fields:
         """The solution, and how far the search has come."""
-        header = {
-            "generator": generator_state(self.rng),
-            "seed": self._seed,
-            "statistics": {name: asdict(record) for name, record in self.statistics.items()},
-            "idle": self._idle,
-            "done": self._done,
-            "round_began": self._round_began,
-            "opened": self._opened,
-            "helped": self._helped,
-            "order": self._order,
-            "resort": self._resort,
-            "at": self._at,
+        statistics = Object(
+            MoveStatistics, tried=WholeNumber(), accepted=WholeNumber(), bits_saved=Number()
+        )
+        return {
+            "rng": Generator(),
+            "_seed": WholeNumber(),
+            "now": self.saved_best,
+            "statistics": DictOf(statistics),
+            "_idle": WholeNumber(),
+            "_done": WholeNumber(),
+            "_round_began": WholeNumber(),
+            "_opened": Flag(),
+            "_helped": Flag(),
+            "_order": Optional(ListOf(WholeNumber())),
+            "_resort": Flag(),
+            "_at": WholeNumber(),
+            # Keys hold the numbers of placements, and may be too many for a header.
+            "_failed": Constant(set()) if finished else _KEYS,
         }
-        # Keys hold the numbers of placements, and may be many: too long for a header.
-        keys = [[_plain(part) for part in key or ()] for key in self._failed]
-        text = np.frombuffer(json.dumps([] if finished else keys).encode(), np.uint8)
-        return Contents(header, {"failed": text}).with_part("now", self.pack(self.now))
 
-    def restore(self, file: Section, finished: bool) -> None:
-        """Become what `contents` were of."""
-        header = file.header
-        restore_generator(self.rng, header["generator"])
-        self._seed = whole("seed", header["seed"])
-        self.now = self.unpack(file.part("now"))
-        self.statistics.clear()
-        for name, record in named("statistics", header["statistics"]).items():
-            self.statistics[name] = MoveStatistics(**named("statistics", record))
-        self._idle, self._done = whole("idle", header["idle"]), whole("done", header["done"])
-        self._round_began = whole("round_began", header["round_began"])
-        self._opened, self._helped = (flag(name, header[name]) for name in ("opened", "helped"))
-        order = header["order"]
-        if order is not None:
-            order = [whole("order", f) for f in listed("order", order)]
-        self._order, self._resort = order, flag("resort", header["resort"])
-        self._part, self._at = self._attempts(), whole("at", header["at"])
+    @property
+    def saved_best(self) -> Kind:
+        """A solution."""
+        return explanation_kind(self.improver)
+
+    def after_restore(self, finished: bool) -> None:
+        """The attempts of the current part follow from the fields."""
+        self._part = self._attempts()
         if self._at >= len(self._part):
-            raise ValueError(f"attempt {self._at} of {len(self._part)}")
-        text = file.array("failed", np.uint8, (None,)).tobytes()
-        self._failed = {tuple(listed("failed", key)) for key in listed("failed", json.loads(text))}
+            raise ValueError(f"its at is {self._at}, but there are {len(self._part)} attempts")
         self._changed = True
-
-    def pack(self, state: Explanation) -> Contents:
-        """A solution, for a file."""
-        return written(state, self.improver)
-
-    def unpack(self, file: Section) -> Explanation:
-        """The solution of a file."""
-        return read_explanation(file, self.improver)
 
     @property
     def expected_steps(self) -> int:
@@ -265,5 +259,13 @@ def _nothing_more() -> None:
     return None
 
 
-def _plain(part: Any) -> Any:
-    return part.item() if isinstance(part, np.generic) else part
+def _keys_to_bytes(keys: set[tuple[object, ...] | None]) -> NDArray[np.uint8]:
+    plain = [[p.item() if isinstance(p, np.generic) else p for p in key or ()] for key in keys]
+    return np.frombuffer(json.dumps(plain).encode(), np.uint8)
+
+
+def _keys_from_bytes(text: NDArray[np.uint8]) -> set[tuple[object, ...] | None]:
+    return {tuple(key) for key in json.loads(text.tobytes())}
+
+
+_KEYS = Converted(Array(np.uint8, (None,)), _keys_to_bytes, _keys_from_bytes)

@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import whole
-from hcnet.archive.generators import generator_state, restore_generator
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import BinaryArray, Constant, Converted, Generator, Kind, WholeNumber
+from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.bottom_up.kernels import explain_all, fit_all
 from hcnet.hierarchy.convolution import elements
@@ -110,7 +108,7 @@ class Maps:
         return float(total)
 
 
-class PartLearning:
+class PartLearning(Stateful):
     """A process for the driver: one round of explaining and fitting per step."""
 
     def __init__(self, level: Level, images: Images, rng: np.random.Generator) -> None:
@@ -145,27 +143,25 @@ class PartLearning:
         """The parts, and what they explain."""
         return self.W, self.found
 
-    def contents(self, finished: bool) -> Contents:
+    def saved_fields(self, finished: bool) -> Fields:
         """The parts: what they explain, and what that costs, follows from them."""
-        header = {"generator": generator_state(self._rng), "changed": self._changed}
-        return Contents(header).with_bits("parts", self.W)
+        return {
+            "_rng": Generator(),
+            "_changed": WholeNumber(),
+            "W": Constant(self.W) if finished else BinaryArray(self.W.shape),
+        }
 
-    def restore(self, file: Section, finished: bool) -> None:
-        """Become what `contents` were of."""
-        restore_generator(self._rng, file.header["generator"])
-        self._changed = whole("changed", file.header["changed"])
+    @property
+    def saved_best(self) -> Kind:
+        """Parts, and what they explain."""
+        parts = BinaryArray(self.W.shape)
+        return Converted(parts, lambda state: state[0], lambda W: (W, self._maps.explain(W)))
+
+    def after_restore(self, finished: bool) -> None:
+        """What the parts explain and cost follows from them."""
         if not finished:
-            self.W, self.found = self.unpack(file)
+            self.found = self._maps.explain(self.W)
             self._cost = self._maps.cost(self.W, self.found)
-
-    def pack(self, state: tuple[BoolArray, Found]) -> Contents:
-        """Parts, for a file."""
-        return Contents().with_bits("parts", state[0])
-
-    def unpack(self, file: Section) -> tuple[BoolArray, Found]:
-        """The parts of a file, and what they explain."""
-        W = file.bits("parts", self.W.shape)
-        return W, self._maps.explain(W)
 
 
 def centre(level: Level) -> tuple[int, int]:

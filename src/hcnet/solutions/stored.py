@@ -1,0 +1,38 @@
+"""Explanations in files."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.archive.kinds import Array, BinaryArray, Converted, Kind, Object
+from hcnet.images import BoolArray
+from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.improver import Improver
+
+
+class _Stored(NamedTuple):
+    features: BoolArray
+    placements: NDArray[np.int64]
+
+
+def explanation_kind(improver: Improver) -> Kind:
+    """Features and placements; the cost of an explanation of the same images follows from them."""
+    layer, n_images = improver.canvas.layer, improver.canvas.n_images
+    shape = layer.n_channels, *layer.feature_size
+
+    def to_file(found: Explanation) -> _Stored:
+        W = found.weights() if found.features else np.zeros((0, *shape), bool)
+        return _Stored(W, found.placements)
+
+    def from_file(stored: _Stored) -> Explanation:
+        W, placements = stored
+        ends = (n_images, len(W), *layer.placement_size)
+        if ((placements < 0) | (placements >= ends)).any():
+            raise ValueError("its placements lie outside the images")
+        return improver.evaluate([improver.feature(w) for w in W], placements, prune=False)
+
+    kinds = {"features": BinaryArray((None, *shape)), "placements": Array(np.int64, (None, 4))}
+    return Converted(Object(_Stored, **kinds), to_file, from_file)

@@ -120,7 +120,7 @@ network for MNIST, 80 passes, one forward pass on 2,000 validation digits. The p
 hours and 150 GB.""",
 }
 
-# Made by docs/make_*_figures.py, with the data and settings of the section.
+# Drawn by docs/make_figures.py, with the data and settings of the section.
 PICTURES = {
     "table1": {
         "parts.png": "Noisy letters, where parts are found, the parts, and the image without noise"

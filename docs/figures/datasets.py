@@ -1,6 +1,4 @@
-"""Draw the pictures of docs/datasets.md.
-
-    python docs/make_dataset_figures.py
+"""The pictures of docs/datasets.md.
 
 Every picture shows the observed images on the left and the true parts on the right, enlarged
 without smoothing. Seed 0 throughout, so that the pictures can be compared with one's own.
@@ -14,7 +12,7 @@ from PIL import Image
 
 from hcnet import datasets
 
-FOLDER = Path(__file__).parent / "images"
+FOLDER = Path(__file__).parents[1] / "images"
 PAPER, INK, FRAME, UNSEEN = 255, 0, 160, 200
 GAP = 12  # screen pixels between panels
 
@@ -85,9 +83,8 @@ def shapes_figure(data: datasets.ShapesData) -> None:
     save("shapes", beside(*categories, parts, panel(data.template_weights[..., 0, 0], 30)))
 
 
-def main() -> None:
-    """Draw all of them."""
-    FOLDER.mkdir(exist_ok=True)
+def draw_datasets() -> None:
+    """Draw some images and the true parts of every data set."""
     seed = {"random_state": 0}
     parts_figure("two-bars", datasets.two_bars(**seed), scale=6, part_scale=6, part_columns=1)
     parts_figure("symbols", datasets.symbols(**seed), scale=3, part_scale=6, part_columns=2)
@@ -130,7 +127,3 @@ def main() -> None:
             panel(matrix.column_factors, 4),
         ),
     )
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Draws the diagrams of docs/model.md and docs/engine.md: python docs/make_model_figures.py."""
+"""The diagrams of docs/model.md."""
 
 from pathlib import Path
 from typing import Any
@@ -8,14 +8,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 
-from hcnet import HCN, FeatureLearner, Layer
-from hcnet.datasets import deconvolution, shapes
+from hcnet import HCN, Layer
+from hcnet.datasets import shapes
 from hcnet.hierarchy.convolution import bconv
 from hcnet.hierarchy.network import sample, sample_templates
-from hcnet.plotting import show_features
-from hcnet.plotting.drawing import colour_of, tile_grid
+from hcnet.plotting.drawing import colour_of
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).parents[1] / "images"
 INK, GREY = "#222222", "#9a9a9a"
 COLOURS = ["#{:02x}{:02x}{:02x}".format(*colour_of(k)) for k in range(3)]
 
@@ -211,36 +210,3 @@ def draw_network() -> None:
     arrow(axes, (9.05, 0.95), (9.05, 9.2), color=GREY)
     axes.text(9.23, 5, "recognising", rotation=90, va="center", ha="center", color=GREY)
     save(figure, "model-network")
-
-
-def draw_sweeps() -> None:
-    """Features as message passing sees them after some sweeps."""
-    data = deconvolution(n_images=100, random_state=0)
-    tiles, sweeps = [], (1, 2, 4, 8, 16)
-    for n in sweeps:
-        learner = FeatureLearner(
-            5,
-            6,
-            algorithm="mpmp",
-            n_init=1,
-            max_iter=n,
-            p_S=0.01,
-            p_W=0.4,
-            p01=1e-3,
-            p10=1e-3,
-            border="valid",
-            engine="dense",
-            random_state=0,
-        ).fit(data.images)
-        tiles.append(show_features(learner.features_, colours=True, columns=5, scale=10))
-    captions = [f"{n} sweep" + "s" * (n > 1) for n in sweeps]
-    sheet = tile_grid(tiles, columns=1, margin=4, captions=captions, gap=10)
-    sheet.quantize(32).save(IMAGES / "engine-sweeps.png", optimize=True)
-    print(f"engine-sweeps.png: {sheet.size}")
-
-
-if __name__ == "__main__":
-    draw_layer()
-    draw_tree()
-    draw_network()
-    draw_sweeps()

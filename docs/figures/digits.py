@@ -1,7 +1,4 @@
-"""Makes the pictures of docs/mnist.md: python docs/make_mnist_figures.py.
-
-The digits come from the folder that HCNET_DATA names, or are downloaded.
-"""
+"""The pictures of docs/mnist.md, from the digits in the folder HCNET_DATA or downloaded."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from hcnet.hierarchy.convolution import bconv
 from hcnet.plotting.drawing import GAP, PAPER, blank, framed, tile_grid
 from hcnet.preprocessing import OrientedEdges
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).parents[1] / "images"
 SCALE = 3
 PALE = 0.25  # how dark ink is below the edges that are drawn over it
 
@@ -86,8 +83,8 @@ def learned() -> Image.Image:
     )
 
 
-def main() -> None:
-    """Draw all."""
+def draw_digits() -> None:
+    """Draw learned parts, edges and corruptions."""
     learned().save(IMAGES / "mnist-parts.png", optimize=True)
     first = mnist().first(1)
     digits = first.images[np.argsort(first.labels)]
@@ -105,7 +102,3 @@ def main() -> None:
         captions.append(name)
     sheet = tile_grid(blocks, columns=1, captions=captions, gap=2 * GAP)
     sheet.quantize(128).save(IMAGES / "mnist-corruptions.png", optimize=True)
-
-
-if __name__ == "__main__":
-    main()

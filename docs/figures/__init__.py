@@ -1,0 +1,1 @@
+"""Functions that draw the pictures of the documentation."""

@@ -1,14 +1,15 @@
-"""What the documentation says holds: its code runs, its links lead somewhere, the site builds.
+"""The documentation is true: its code runs, its commands and links exist, the site builds.
 
-The Python blocks of a page run in their order, in an empty folder and without network.  A block of
-``text`` right after one of them is what it prints.  A block below ``<!-- long -->``, and what
-follows it on its page, runs with the long tests only.
+The Python blocks of a page run in order, in an empty folder and without network.  A block of
+``text`` right after one of them is its expected output.  A block below ``<!-- long -->`` and the
+rest of its page run with the long tests only.
 """
 
 import contextlib
 import io
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from hcnet.cli import make_parser
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(
@@ -26,6 +29,8 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MAKE = re.compile(r"`make ([a-z-]+)(?: NAME=(\w+))?")
 
 
 @dataclass(frozen=True)
@@ -50,26 +55,26 @@ def blocks(page):
 
 
 def quick(page):
-    """The blocks of a page before the first that takes long."""
+    """Return the blocks of a page before the first long one."""
     found = blocks(page)
     return found[: next((k for k, block in enumerate(found) if block.long), len(found))]
 
 
-def run(page, some):
+def run(page, chosen):
     names = {"__name__": "__main__"}
-    for block in some:
+    for block in chosen:
         # Empty lines before the code: an error then names the line of the page.
         code = compile("\n" * block.line + block.code, str(page), "exec")
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
             exec(code, names)
         if block.output is not None:
-            assert said.getvalue().strip() == block.output.strip(), f"{page}:{block.line}"
+            assert printed.getvalue().strip() == block.output.strip(), f"{page}:{block.line}"
 
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch, digits_folder):
-    """An empty folder, digits where MNIST is looked for, and no network."""
+    """Work in an empty folder, with digits in place of MNIST and without network."""
 
     def refuse(*_):
         raise OSError("The documentation must run without network.")
@@ -104,9 +109,31 @@ def test_links_lead_to_files(page):
             assert (page.parent / target.partition("#")[0]).exists(), target
 
 
+def shell_lines(page):
+    text = "".join(FENCE.findall(page.read_text(encoding="utf-8"))).replace("\\\n", " ")
+    return [shlex.split(line, comments=True) for line in text.splitlines() if "hcnet " in line]
+
+
+def test_commands_of_the_pages_are_accepted(capsys):
+    parser, _ = make_parser()
+    lines = [words for page in PAGES for words in shell_lines(page) if words[0] == "hcnet"]
+    assert len(lines) > 10
+    for words in lines:
+        end = words.index("|") if "|" in words else len(words)
+        parser.parse_args(words[1:end])
+
+
+def test_targets_and_benchmarks_of_the_pages_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "NOTES.md"]:
+        for target, name in MAKE.findall(page.read_text(encoding="utf-8")):
+            assert f"\n{target}:" in makefile, f"{page.name}: make {target}"
+            assert not name or (ROOT / "benchmarks" / f"{name}.py").exists(), f"{page.name}: {name}"
+
+
 PATCH = re.compile(r"^```diff\n--- (?P<file>\S+)\n(?P<lines>.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# With what docs/extending.md adds, this must run.
+# Must run with the patches of docs/extending.md.
 DOUBLING = """
 from hcnet import FeatureLearner
 from hcnet.datasets import deconvolution
@@ -120,7 +147,7 @@ for engine in ("active", "beliefs", "dense", "reference"):
 
 @pytest.fixture
 def extended(tmp_path):
-    """A copy of the source, with the patches of the page on extending."""
+    """Copy the source and apply the patches of the page on extending."""
     for part in ("src", "tests"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -150,7 +177,7 @@ def python(folder, *command):
     )
 
 
-def test_what_the_page_on_extending_adds_passes_its_tests(extended):
+def test_the_patches_on_extending_pass_their_tests(extended):
     tests = ["tests/engine/test_schedules.py", "tests/test_factors.py", "-k", "doubling or at_most"]
     done = python(extended, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -158,7 +185,7 @@ def test_what_the_page_on_extending_adds_passes_its_tests(extended):
 
 
 @pytest.mark.long
-def test_what_the_page_on_extending_adds_learns(extended):
+def test_the_patched_library_learns(extended):
     done = python(extended, "-c", DOUBLING)
     assert done.returncode == 0, done.stderr[-3000:]
     tests = ["tests/engine/test_engines_agree.py", "-k", "doubling"]

@@ -1,20 +1,31 @@
 """Pictures show exactly the pixels that they are given."""
 
 import itertools
+import math
+import sys
 
 import numpy as np
 import pytest
+from matplotlib import pyplot
+from PIL import Image
 
+from hcnet.engine.driver import Record
 from hcnet.plotting import (
-    image_grid,
+    plot_confusion,
+    plot_history,
+    save_picture,
     show_comparison,
     show_completion,
+    show_errors,
     show_features,
+    show_hierarchy,
     show_image,
     show_placements,
     show_templates,
 )
-from hcnet.plotting.drawing import GAP, MISSING, PALE, PALETTE
+from hcnet.plotting.drawing import ADDED, GAP, LINE, MISSED, MISSING, PALE, PALETTE
+from hcnet.plotting.hierarchies import drawn_features
+from hcnet.plotting.terminal import text_image, text_sheet
 
 WHITE = (255, 255, 255)
 BLACK = (0, 0, 0)
@@ -62,14 +73,6 @@ def test_many_channels_are_tiled():
     assert (picture == 0).all(axis=2).sum() == 4 * bits.sum()
 
 
-@pytest.mark.parametrize("captions", [None, [f"picture {k}" for k in range(7)]])
-def test_grid_holds_every_image(captions):
-    bits = random_bits(7, 1, 12, 12)
-    picture = np.asarray(image_grid(bits, columns=3, scale=3, captions=captions))
-    assert picture.shape[1] >= 3 * (12 * 3 + 2) + 2 * GAP
-    assert (picture == 0).all(axis=2).sum() >= 9 * bits.sum()
-
-
 def test_most_used_part_comes_first():
     parts = np.zeros((3, 1, 6, 6), bool)
     parts[0, :, :1], parts[1, :, :2], parts[2, :, :3] = True, True, True
@@ -102,13 +105,6 @@ def test_pixels_that_a_part_adds_are_pale():
     assert tuple(colours[2, 2]) == PALETTE[0]
     assert min(colours[3, 3]) > min(PALETTE[0])
     assert tuple(colours[3, 3]) != WHITE
-
-
-@pytest.mark.parametrize("corner", [(-2, -2), (-2, 5), (6, 6), (-9, -9)])
-def test_placements_may_reach_over_the_border(corner):
-    image = random_bits(8, 8)
-    picture = show_placements(image, [(0, 0, *corner)], np.ones((1, 1, 3, 3), bool), scale=5)
-    assert picture.size == (8 * 5 + 2, 8 * 5 + 2)
 
 
 @pytest.mark.parametrize("channels", [1, 2, 5])
@@ -173,19 +169,116 @@ def test_templates_are_drawn_by_their_features_at_the_centre_of_their_pools():
 
 
 def test_a_completion_has_a_row_each_for_what_was_seen_filled_in_and_true():
-    rng = np.random.default_rng(0)
-    truth = rng.random((3, 1, 5, 6)) < 0.5
+    truth = random_bits(3, 1, 5, 6)
     mask = np.zeros((5, 6), bool)
     mask[:2] = True
     filled = np.where(mask, ~truth, truth)
-    two, three = (
-        np.asarray(show_completion(truth, mask, filled, last, scale=4)) for last in (None, truth)
-    )
-    tile = 5 * 4 + 2
-    assert three.shape[0] == two.shape[0] + tile + GAP
-    right = three[:, -(6 * 4 + 2) :]  # the last image of each row
-    rows = [right[k * (tile + GAP) : k * (tile + GAP) + tile] for k in range(3)]
-    seen, done, true = (small(row, 4) for row in rows)
+    scale = 20  # wide enough that captions are no wider than the pictures
+    picture = np.asarray(show_completion(truth, mask, filled, truth, scale=scale))
+    tile = 5 * scale + 2
+    right = picture[:, -(6 * scale + 2) :]  # the last image of each row
+    tops = [k * (tile + LINE + GAP) for k in range(3)]
+    seen, done, true = (small(right[top : top + tile], scale) for top in tops)
     assert (seen[mask] == MISSING).all()
     assert ((done == 0).all(axis=2) == filled[-1, 0]).all()
     assert ((true == 0).all(axis=2) == truth[-1, 0]).all()
+
+
+def test_errors_are_marked_by_their_kind():
+    seen, made, mask = random_bits(9, 11), random_bits(9, 11, seed=1), random_bits(9, 11, seed=2)
+    scale = 20  # wide enough that the words below are no wider than the picture
+    picture = np.asarray(show_errors(seen, made, mask, scale=scale))
+    colours = picture[1 : 1 + 9 * scale : scale, 1 : 1 + 11 * scale : scale]
+    for at in np.ndindex(9, 11):
+        wanted = BLACK if made[at] else MISSING if mask[at] else WHITE
+        if not mask[at] and seen[at] != made[at]:
+            wanted = MISSED if seen[at] else ADDED
+        assert tuple(colours[at]) == wanted, at
+    assert picture.shape[0] == 9 * scale + 2 + LINE
+
+
+def test_several_images_with_errors_are_one_sheet():
+    seen, made = random_bits(4, 1, 8, 8), random_bits(4, 1, 8, 8, seed=1)
+    picture = np.asarray(show_errors(seen, made, scale=3))
+    for colour, mark in ((MISSED, seen & ~made), (ADDED, made & ~seen)):
+        assert (picture == colour).all(axis=2).sum() == 9 * mark.sum()
+
+
+def test_a_hierarchy_has_a_row_per_layer_and_draws_down_to_the_pixels():
+    W1 = np.zeros((2, 1, 2, 2), bool)
+    W1[0, 0, 0], W1[1, 0, :, 0] = True, True
+    W2 = np.zeros((1, 2, 1, 2), bool)
+    W2[0, 0, 0, 0] = W2[0, 1, 0, 1] = True
+    top = drawn_features([W1, W2], [(1, 1), (1, 1)])
+    # A dash at the left, a bar beside it; they share no pixel except where both are on.
+    np.testing.assert_array_equal(top[0], [[1, 3, 0], [0, 2, 0]])
+    picture = np.asarray(show_hierarchy([W1, W2], [(1, 1), (1, 1)], ["all"], scale=10))
+    for f in range(2):
+        share = (picture == PALETTE[f]).all(axis=2).sum()
+        assert share == 100 * (W1[f].sum() + (top[0] == f + 1).sum())
+
+
+@pytest.fixture
+def ax():
+    figure, ax = pyplot.subplots()
+    yield ax
+    pyplot.close(figure)
+
+
+def records(*values):
+    return [Record(k + 1, float(k), value, 0, None) for k, value in enumerate(values)]
+
+
+@pytest.mark.parametrize("values", [[], [5.0], [-9e5, -3e4, -2e4], [-math.inf, 2.0]])
+def test_a_curve_holds_every_finite_step(values, ax):
+    assert plot_history(records(*values), ax) is ax
+    (line,) = ax.lines
+    finite = [(k + 1, value) for k, value in enumerate(values) if math.isfinite(value)]
+    np.testing.assert_array_equal(line.get_xydata(), np.array(finite).reshape(-1, 2))
+    assert ax.get_ylabel() == "joint log-probability"
+
+
+def test_confusion_counts_pairs_and_leaves_out_images_without_a_label(ax):
+    y = ["cat", "dog", "cat", -1, "dog"]
+    found = ["cat", "cat", "cat", "dog", "dog"]
+    plot_confusion(y, found, ["cat", "dog"], ax)
+    assert [text.get_text() for text in ax.texts] == ["2", "0", "1", "1"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["cat", "dog"]
+    with pytest.raises(ValueError, match="predicted must hold one of the classes"):
+        plot_confusion([0, 1], [0], [0, 1], ax)
+
+
+def test_charts_without_matplotlib_end_in_a_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"pip install 'hcnet\[plot\]'"):
+        plot_history(records(1.0))
+
+
+def test_charts_and_pictures_are_saved_as_png(ax, tmp_path):
+    for picture in (plot_history(records(1.0, 2.0), ax), show_image(random_bits(4, 4))):
+        path = save_picture(picture, tmp_path / "a.png", overwrite=True)
+        with Image.open(path) as again:
+            assert again.format == "PNG"
+    with pytest.raises(FileExistsError, match="exists already"):
+        save_picture(picture, path)
+    with pytest.raises(ValueError, match=r"does not end in \.png"):
+        save_picture(picture, tmp_path / "a.jpg")
+    with pytest.raises(ValueError, match=r"mode 'I' .* convert it first"):  # not in PNG any more
+        save_picture(picture.convert("I"), tmp_path / "b.png")
+
+
+def test_characters_show_every_pixel():
+    on = random_bits(5, 7)
+    lines = text_image(on)
+    back = [[char in "▀█" for char in line] for line in lines]
+    low = [[char in "▄█" for char in line] for line in lines]
+    whole = np.array([row for pair in zip(back, low, strict=True) for row in pair])
+    assert (whole[:5] == on).all()
+    assert not whole[5:].any()
+
+
+def test_a_sheet_of_characters_keeps_to_its_width():
+    sheet = text_sheet(list(random_bits(9, 1, 6, 12)), [f"part {k}" for k in range(9)], width=40)
+    assert max(map(len, sheet.splitlines())) <= 40
+    assert [word for word in sheet.split() if word.isdecimal()] == list("012345678")
+    assert text_sheet([], [], 40) == ""

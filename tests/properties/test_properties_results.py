@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib import pyplot
+from matplotlib.figure import Figure
 from PIL import Image
 from strategies import (
     about,
@@ -277,10 +279,11 @@ def test_a_report_is_one_file_or_none(models, place, data, kind, fresh):
 PARTS = np.stack([np.eye(2), np.ones((2, 2))]).astype(bool)[:, None]
 TOP = np.ones((2, 2, 1, 1), bool)
 STEPS = [SimpleNamespace(iteration=k, objective=-50.0 / k) for k in (1, 2, 3)]
+AX = Figure().subplots()
 PICTURES = {
     "show_errors": {"images": X, "reconstruction": ~X},
-    "show_confusion": {"y": [0, 1, -1], "predicted": [0, 0, 1], "classes": [0, 1]},
-    "show_curve": {"history": STEPS},
+    "plot_confusion": {"y": [0, 1, -1], "predicted": [0, 0, 1], "classes": [0, 1], "ax": AX},
+    "plot_history": {"history": STEPS, "ax": AX},
     "show_hierarchy": {"weights": [PARTS, TOP], "pools": [(1, 1), (1, 1)]},
 }
 SLOTS = [
@@ -309,24 +312,25 @@ ODD = st.one_of(
 def test_a_picture_of_anything(where, value):
     name, argument = where
     picture = outcome(getattr(plotting, name), **{**PICTURES[name], argument: value})
-    if picture is not None:
+    pyplot.close("all")
+    if picture is not None and name.startswith("show"):
         assert isinstance(picture, Image.Image)
         assert min(picture.size) > 0
 
 
 @given(st.lists(POINTS, max_size=5))
-@about("hcnet.plotting.show_curve", examples=60)
+@about("hcnet.plotting.plot_history", examples=60)
 def test_a_curve_of_any_numbers(history):
-    picture = outcome(plotting.show_curve, history)
+    picture = outcome(plotting.plot_history, history, AX)
     whole = all(abs(one.iteration) < 1e300 for one in history)
     assert (picture is not None) == whole
 
 
 @given(st.lists(st.tuples(LABELS, LABELS), max_size=5), st.lists(LABELS, max_size=4))
-@about("hcnet.plotting.show_confusion", examples=60)
+@about("hcnet.plotting.plot_confusion", examples=60)
 def test_any_classes(pairs, classes):
     y, predicted = [a for a, _ in pairs], [b for _, b in pairs]
-    picture = outcome(plotting.show_confusion, y, predicted, classes)
+    picture = outcome(plotting.plot_confusion, y, predicted, classes, AX)
     words = {str(one) for one in np.asarray(classes).tolist()}
     known = words >= {str(one) for one in np.asarray(predicted).tolist()}
     assert picture is None or (known and len(words) == len(classes) > 0)

@@ -39,6 +39,10 @@ def _classify(options: argparse.Namespace) -> int:
         raise ValueError("--confusion compares with true labels; pass them with --labels.")
     check_free(options.force, options.output)
     check_picture(options.force, options.confusion)
+    if options.confusion is not None:
+        from hcnet.plotting.charts import load_pyplot
+
+        load_pyplot()  # better missing now than after the work
     model = load_network(options.model, "classify")
     images = read(options)
     probabilities = model.predict_proba(images.X, images.mask)
@@ -54,10 +58,10 @@ def _classify(options: argparse.Namespace) -> int:
         told["accuracy"] = model.score(images.X, y, images.mask)
         note(options, f"{told['accuracy']:.2%} of the labelled images are right.")
         if options.confusion is not None:
-            from hcnet.plotting import save_picture, show_confusion
+            from hcnet.plotting import plot_confusion, save_picture
 
-            picture = show_confusion(y, found, model.classes_)
-            save_picture(picture, options.confusion, overwrite=options.force)
+            chart = plot_confusion(y, found, model.classes_)
+            save_picture(chart, options.confusion, overwrite=options.force)
     _table(options, ("file", "page", "class", "probability"), rows, told)
     return DONE
 

@@ -88,7 +88,7 @@ def _draw(options: argparse.Namespace, model: Any, images: ImageSet, placed: Any
     from hcnet import HCN
     from hcnet.plotting import save_picture, show_placements
     from hcnet.plotting.drawing import tile_grid
-    from hcnet.plotting.parts import places_scale
+    from hcnet.plotting.pictures import places_scale
 
     if isinstance(model, HCN):
         picture = model.picture_of(images.X, images.mask)

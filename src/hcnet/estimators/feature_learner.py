@@ -35,9 +35,9 @@ from hcnet.model import PartsModel
 from hcnet.objective import compression_ratio, estimate
 from hcnet.online.minibatches import Minibatch, grouped
 from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
-from hcnet.plotting.arguments import placement_rows
 from hcnet.progress import Callback
 from hcnet.solutions.explanation import Explanation
+from hcnet.validation.drawings import check_placements
 from hcnet.validation.images import ImageInput, check_codes, check_images
 from hcnet.validation.parameters import (
     check_algorithm,
@@ -371,7 +371,7 @@ class FeatureLearner(PartsReporting, PartsExport, TransformerMixin, Estimator):
         """
         check_is_fitted(self)
         size = self._size(image_size)
-        rows = placement_rows(placements)
+        rows = check_placements(placements)
         n = check_count("n_images", n_images, 1, "None for those that have placements")
         n = n or int(rows[:, 0].max(initial=0)) + 1
         shape = n, self.features_.shape[1], *size

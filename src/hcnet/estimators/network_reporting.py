@@ -20,14 +20,15 @@ from hcnet.hierarchy.learn import Decided
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network
 from hcnet.images import Images
+from hcnet.plotting.charts import confusion_counts
 from hcnet.plotting.drawing import tile_grid
-from hcnet.plotting.errors import MOST_CLASSES, show_confusion
-from hcnet.plotting.network import show_hierarchy
-from hcnet.plotting.parts import draw_places, places_scale
+from hcnet.plotting.hierarchies import show_hierarchy
+from hcnet.plotting.pictures import draw_places, places_scale
 from hcnet.progress import Step
-from hcnet.reporting.content import first, how_many
+from hcnet.reporting import charts
+from hcnet.reporting.content import Picture, first, how_many
 from hcnet.reporting.network import network_content
-from hcnet.reporting.page import drawing, write_report
+from hcnet.reporting.page import write_report
 from hcnet.validation.network import Labels
 
 
@@ -166,10 +167,10 @@ class NetworkReporting:
             right = self.score(X, y, mask)
             content.facts.append(("Right class", f"{right:.2%}", "of the images with a label"))
             predicted = self.predict(X, mask)
-            if predicted.ndim == 1 and len(self.classes_) <= MOST_CLASSES:
-                picture = show_confusion(y, predicted, self.classes_)
+            if predicted.ndim == 1:
+                table = charts.confusion(*confusion_counts(y, predicted, self.classes_))
                 text = f"True classes against predicted ones; {right:.2%} are right."
-                content.pictures.append(drawing("Classes", picture, text))
+                content.pictures.append(Picture("Classes", table, text))
         finished = finished_report(self, content, images, "model", live)
         return write_report(path, finished, overwrite)
 

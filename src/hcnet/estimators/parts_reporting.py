@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from hcnet import inference
 from hcnet.estimators.base import plain
 from hcnet.images import Images
-from hcnet.plotting.parts import show_features
+from hcnet.plotting.pictures import show_features
 from hcnet.progress import Step
 from hcnet.reporting.content import first, how_many
 from hcnet.reporting.finishing import finished

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, sizes, enlarging, framing and tiling."""
+"""Colours, sizes, enlarging, framing and tiling of all pictures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,22 +53,26 @@ TEXT = 14
 LINE = TEXT + 8  # a caption with the space above and below it
 
 
-def save_picture(
-    picture: Image.Image, path: str | os.PathLike[str], overwrite: bool = False
-) -> Path:
-    """Write a picture as PNG, whole or not at all, and not over another file unless told."""
-    if not isinstance(picture, Image.Image):
-        raise TypeError(
-            f"picture must be a PIL image, got {type(picture).__name__}; pass what show_image or "
-            f"another function of hcnet.plotting returns."
-        )
-    if picture.mode not in MODES or 0 in picture.size:
-        raise ValueError(
-            f"picture has mode {picture.mode!r} and size {picture.size}, which PNG has not; "
-            f"convert it first, for example with picture.convert('RGB')."
-        )
+def save_picture(picture: Any, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    """Write a PIL image, or the figure of matplotlib axes, as PNG, whole or not at all.
+
+    A file that exists is replaced only with `overwrite`.
+    """
     path = picture_path(path)
-    return write_whole(path, partial(picture.save, format="PNG", optimize=True), overwrite)
+    if isinstance(picture, Image.Image):
+        if picture.mode not in MODES or 0 in picture.size:
+            raise ValueError(
+                f"picture has mode {picture.mode!r} and size {picture.size}, which PNG does not "
+                f"have; convert it first, for example with picture.convert('RGB')."
+            )
+        return write_whole(path, partial(picture.save, format="PNG", optimize=True), overwrite)
+    figure: Any = getattr(picture, "figure", None)
+    if not hasattr(figure, "savefig"):
+        raise TypeError(
+            f"picture must be a PIL image or matplotlib axes, got {type(picture).__name__}; pass "
+            f"the result of a function of hcnet.plotting."
+        )
+    return write_whole(path, partial(figure.savefig, format="png"), overwrite)
 
 
 def picture_path(path: str | os.PathLike[str]) -> Path:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hcnet.images import BoolArray
-from hcnet.plotting.arguments import planes_of
+from hcnet.validation.drawings import as_planes
 
 # Two rows of pixels in one line of text, since a character is twice as high as wide.
 _HALVES = np.array([[" ", "▄"], ["▀", "█"]])
@@ -17,7 +17,7 @@ GAP = 2
 
 def text_image(image: ArrayLike) -> list[str]:
     """Lines of a binary image (height, width), or of several channels over each other."""
-    on: BoolArray = np.asarray(planes_of(image).any(axis=0))
+    on: BoolArray = np.asarray(as_planes("image", image).any(axis=0))
     if len(on) % 2:
         on = np.pad(on, ((0, 1), (0, 0)))
     top, bottom = on[::2].astype(int), on[1::2].astype(int)

@@ -60,10 +60,10 @@ class ImageView:
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing with the words for those who cannot see it."""
+    """A chart, with the same in words for readers who cannot see it."""
 
     title: str
-    png: str  # base64
+    chart: str  # HTML
     text: str
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from hcnet.engine.driver import Record
 from hcnet.environment import versions
 from hcnet.images import Images
-from hcnet.plotting.curves import show_curve
+from hcnet.plotting.charts import curve_points
 from hcnet.progress import Step
-from hcnet.reporting.content import Content, fingerprint
-from hcnet.reporting.page import drawing
+from hcnet.reporting import charts
+from hcnet.reporting.content import Content, Picture, fingerprint
 
 # Parameters that say how a run is watched, and change nothing about its result.
 WATCHING = ("verbose", "callback")
@@ -41,7 +41,9 @@ def finished(
             f"{history[-1].figure.capitalize()} over {len(history)} steps: from {ends[0]:,.0f} to "
             f"{ends[1]:,.0f}."
         )
-        content.pictures.insert(0, drawing("Learning", show_curve(history), text))
+        if points := curve_points(history):
+            chart = charts.curve(points, history[-1].figure)
+            content.pictures.insert(0, Picture("Learning", chart, text))
     content.code = code
     content.parameters = {
         name: repr(value) for name, value in parameters.items() if name not in WATCHING

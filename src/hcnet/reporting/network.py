@@ -12,7 +12,7 @@ from hcnet.hierarchy.anatomy import children, nodes
 from hcnet.hierarchy.decoding import Configuration
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.images import Images
-from hcnet.plotting.network import drawn_features
+from hcnet.plotting.hierarchies import drawn_features
 from hcnet.reporting.content import (
     Content,
     ImageView,

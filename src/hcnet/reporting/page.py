@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
-
-from PIL import Image
 
 from hcnet.plotting.drawing import ADDED, INKS, MISSED, MISSING, PALE, PALETTE, Colour
 from hcnet.reporting.content import Content, Picture
@@ -73,13 +69,6 @@ def page(content: Content) -> str:
     return "".join(parts)
 
 
-def drawing(title: str, picture: Image.Image, text: str) -> Picture:
-    """A picture as part of a page."""
-    file = io.BytesIO()
-    picture.save(file, "PNG", optimize=True)
-    return Picture(title, base64.b64encode(file.getvalue()).decode(), text)
-
-
 def _css(colour: Colour) -> str:
     return "#{:02x}{:02x}{:02x}".format(*colour)
 
@@ -100,6 +89,6 @@ def _rows(rows: Sequence[Sequence[str]]) -> str:
 
 def _picture(one: Picture) -> str:
     return (
-        f'<figure><img src="data:image/png;base64,{one.png}" alt="{html.escape(one.text)}">'
+        f'<figure><div role="img" aria-label="{html.escape(one.text)}">{one.chart}</div>'
         f"<figcaption>{html.escape(one.title)}</figcaption></figure>"
     )

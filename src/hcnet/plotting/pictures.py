@@ -1,4 +1,4 @@
-"""Pictures of images, parts and placements."""
+"""Pictures of images, parts, placements, errors and filled-in pixels."""
 
 from __future__ import annotations
 
@@ -8,24 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from hcnet.checks import check_count, check_flag
+from hcnet.checks import check_count, check_flag, check_optional_count
 from hcnet.images import BoolArray
-from hcnet.plotting.arguments import (
-    captions_of,
-    columns_of,
-    counts_of,
-    enlargement,
-    mask_of,
-    parts_of,
-    placements_of,
-    planes_of,
-    sheet_of,
-)
 from hcnet.plotting.drawing import (
+    ADDED,
+    BLACK,
     GAP,
     IMAGE_SIDE,
     INKS,
     LINE,
+    MISSED,
+    MISSING,
     PALE,
     PANEL_SIDE,
     PAPER,
@@ -40,6 +33,17 @@ from hcnet.plotting.drawing import (
     tile_grid,
     tint,
 )
+from hcnet.validation.drawings import (
+    as_image_list,
+    as_masks,
+    as_parts,
+    as_planes,
+    as_same_shape,
+    check_captions,
+    check_placements,
+    check_scale,
+    check_use,
+)
 
 
 def show_image(
@@ -49,17 +53,14 @@ def show_image(
 
     `scale` is the size of a pixel on the screen; None chooses one that fits the screen.
     """
-    planes = planes_of(image)
-    missing = mask_of(mask, planes)
-    side = max(planes.shape[1:]) * (sheet_columns(len(planes)) if len(planes) > len(INKS) else 1)
-    scale = enlargement(scale, side, IMAGE_SIDE)
+    planes = as_planes("image", image)
+    missing = None if mask is None else as_masks(mask, [planes])[0]
     if len(planes) <= len(INKS):
-        return framed(paint(planes, missing), scale)
-    tiles = []
-    for channel, plane in enumerate(planes):
-        hidden = None if missing is None else missing[[channel % len(missing)]]
-        tiles.append(framed(paint(plane[None], hidden), scale))
-    return tile_grid(tiles)
+        return framed(paint(planes, missing), check_scale(scale, max(planes.shape[1:]), IMAGE_SIDE))
+    scale = check_scale(scale, max(planes.shape[1:]) * sheet_columns(len(planes)), IMAGE_SIDE)
+    hidden = [None] * len(planes) if missing is None else missing[:, None]
+    pairs = zip(planes[:, None], hidden, strict=True)
+    return tile_grid([framed(paint(*pair), scale) for pair in pairs])
 
 
 def image_grid(
@@ -69,15 +70,16 @@ def image_grid(
     captions: Sequence[str] | None = None,
 ) -> Image.Image:
     """Several images side by side, row by row, with optional captions below them."""
-    shapes = sheet_of(images, "images")
-    lines = captions_of(captions, len(shapes))
-    columns = columns_of(columns)
-    if not shapes:
+    tiles = as_image_list("images", images)
+    lines = check_captions(captions, len(tiles))
+    columns = check_optional_count("columns", columns, 1, "to choose it") or sheet_columns(
+        len(tiles) or 1
+    )
+    if not tiles:
         return blank(1, 1)
-    columns = min(columns or sheet_columns(len(shapes)), len(shapes))
-    side = max(max(one.shape[1:]) for one in shapes)
-    scale = enlargement(scale, columns * side, IMAGE_SIDE)
-    return tile_grid([show_image(one, scale=scale) for one in shapes], columns, lines)
+    columns = min(columns, len(tiles))
+    scale = check_scale(scale, columns * max(max(one.shape[1:]) for one in tiles), IMAGE_SIDE)
+    return tile_grid([show_image(one, scale=scale) for one in tiles], columns, lines)
 
 
 def places_scale(images: NDArray[np.generic], scale: int | None = None) -> int:
@@ -86,7 +88,7 @@ def places_scale(images: NDArray[np.generic], scale: int | None = None) -> int:
     However many there are, colours and boxes of each can still be seen.
     """
     room = max(2 * PART_SIDE, IMAGE_SIDE // sheet_columns(len(images)))
-    return enlargement(scale, max(images.shape[-2:]), room)
+    return check_scale(scale, max(images.shape[-2:]), room)
 
 
 def show_features(
@@ -101,16 +103,19 @@ def show_features(
     `counts`, how often each part is used, puts the most used first and the number below each.
     With `colours`, a part has the colour that `show_placements` gives it.
     """
-    parts = parts_of(features)
+    parts = as_parts(features)
     order = np.arange(len(parts))
     captions = None
-    used, columns = counts_of(counts, len(parts)), columns_of(columns)
+    used, columns = (
+        check_use(counts, len(parts)),
+        check_optional_count("columns", columns, 1, "to choose it"),
+    )
     if used is not None:
         order = np.argsort(-used, kind="stable")
         captions = [f"{used[f]:,}" for f in order]
     if not parts:
         return blank(PART_SIDE, PART_SIDE)
-    scale = enlargement(scale, max(parts[0].shape[1:]), PART_SIDE)
+    scale = check_scale(scale, max(parts[0].shape[1:]), PART_SIDE)
     tiles = [
         _part(parts[f], colour_of(int(f)) if check_flag("colours", colours) else None, scale)
         for f in order
@@ -131,10 +136,10 @@ def show_placements(
     returns them; those of image `index` are drawn.  Pixels that a part explains have its full
     colour, pixels that it adds a pale one; what no part explains stays grey.
     """
-    seen: BoolArray = np.asarray(planes_of(image).any(axis=0))
-    parts = [part.any(axis=0) for part in parts_of(features)]
-    rows = placements_of(placements, len(parts))
-    rows = rows[rows[:, 0] == check_count("index", index, least=0), 1:]
+    seen: BoolArray = np.asarray(as_planes("image", image).any(axis=0))
+    parts = [part.any(axis=0) for part in as_parts(features)]
+    rows = check_placements(placements, len(parts))
+    rows = rows[rows[:, 0] == check_count("index", index, 0), 1:]
     places = []
     for f, r, c in rows.tolist():
         i, j = np.nonzero(parts[f])
@@ -148,7 +153,7 @@ def draw_places(
     scale: int | None,
 ) -> Image.Image:
     """A pale image (height, width) with parts over it: number, rows and columns of the pixels."""
-    scale = enlargement(scale, max(seen.shape), IMAGE_SIDE)
+    scale = check_scale(scale, max(seen.shape), IMAGE_SIDE)
     canvas = np.full((*seen.shape, 3), PAPER, np.uint8)
     canvas[seen] = PALE
     boxes: list[tuple[tuple[int, int, int, int], Colour]] = []
@@ -182,12 +187,12 @@ def show_comparison(
 
     `image` and `reconstruction` are single images, `placements` are as in `show_placements`.
     """
-    planes = planes_of(image)
+    planes = as_planes("image", image)
     side = max(planes.shape[1:])
-    scale = enlargement(scale, side, PANEL_SIDE + side / 2)
-    parts = np.array(parts_of(features))
-    rows = placements_of(placements, len(parts))
-    here = rows[rows[:, 0] == check_count("index", index, least=0)]
+    scale = check_scale(scale, side, PANEL_SIDE + side / 2)
+    parts = np.array(as_parts(features))
+    rows = check_placements(placements, len(parts))
+    here = rows[rows[:, 0] == check_count("index", index, 0)]
     counts = np.bincount(here[:, 1], minlength=len(parts))
     panels = [
         show_image(planes, scale=scale),
@@ -195,17 +200,56 @@ def show_comparison(
         _fitting_sheet(parts, counts, (planes.shape[1] * scale, planes.shape[2] * scale)),
         show_image(reconstruction, scale=scale),
     ]
-    captions = [
-        "Image",
-        _several(len(here), "placement"),
-        _several(len(parts), "part"),
-        "Reconstruction",
-    ]
+    captions = ["Image", f"Placements: {len(here):,}", f"Parts: {len(parts)}", "Reconstruction"]
     return tile_grid(panels, len(panels), captions, margin=GAP, gap=2 * GAP)
 
 
-def _several(n: int, thing: str) -> str:
-    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+def show_errors(
+    images: ArrayLike,
+    reconstruction: ArrayLike,
+    mask: ArrayLike | None = None,
+    scale: int | None = None,
+) -> Image.Image:
+    """Reconstructions with their errors marked, and counted below.
+
+    Correct ink is black; ink that the parts leave out is vermilion, ink that they add is blue.
+    Missing pixels are amber where they are not filled in.  Arrays are one image or several.
+    """
+    seen = as_image_list("images", images, 1)
+    made = as_same_shape("reconstruction", reconstruction, seen)
+    hidden = [np.zeros_like(x) for x in seen] if mask is None else as_masks(mask, seen)
+    columns = sheet_columns(len(seen))
+    scale = check_scale(scale, columns * max(max(x.shape[1:]) for x in seen), IMAGE_SIDE)
+    tiles, captions = [], []
+    for x, r, m in zip(seen, made, hidden, strict=True):
+        missed, added = x & ~r & ~m, r & ~x & ~m
+        canvas = np.full((*x.shape[1:], 3), PAPER, np.uint8)
+        for where, colour in ((m, MISSING), (r, BLACK), (added, ADDED), (missed, MISSED)):
+            canvas[where.any(axis=0)] = colour
+        tiles.append(framed(canvas, scale))
+        captions.append(f"{missed.sum():,} missed, {added.sum():,} added")
+    return tile_grid(tiles, columns, captions)
+
+
+def show_completion(
+    images: ArrayLike,
+    mask: ArrayLike,
+    filled: ArrayLike,
+    truth: ArrayLike | None = None,
+    scale: int | None = None,
+) -> Image.Image:
+    """A column per image: the image with missing pixels in amber, filled in, and the truth."""
+    seen = as_image_list("images", images, 1)
+    room = max(2 * PART_SIDE, PANEL_SIDE // len(seen))
+    scale = check_scale(scale, max(max(x.shape[1:]) for x in seen), room)
+    pairs = zip(seen, as_masks(mask, seen), strict=True)
+    tiles = [show_image(x, m, scale) for x, m in pairs]
+    rows = {"seen": seen, "filled in": as_same_shape("filled", filled, seen)}
+    if truth is not None:
+        rows["truth"] = as_same_shape("truth", truth, seen)
+    tiles += [show_image(x, scale=scale) for row in list(rows.values())[1:] for x in row]
+    captions = [name for name in rows for _ in seen]
+    return tile_grid(tiles, len(seen), captions)
 
 
 def _part(planes: BoolArray, colour: Colour | None, scale: int) -> Image.Image:

@@ -1,4 +1,4 @@
-"""Pictures of a network: what its templates are made of, and what it fills in."""
+"""Pictures of a network: its templates and features, drawn down to the pixels."""
 
 from __future__ import annotations
 
@@ -8,29 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
+from hcnet.checks import check_optional_count
 from hcnet.images import BoolArray
-from hcnet.plotting.arguments import (
-    captions_of,
-    columns_of,
-    enlargement,
-    like_of,
-    masks_of,
-    planes_of,
-    several_of,
-    templates_of,
-)
-from hcnet.plotting.drawing import (
-    BLACK,
-    GAP,
-    PANEL_SIDE,
-    PAPER,
-    PART_SIDE,
-    blank,
-    colour_of,
-    framed,
-    tile_grid,
-)
-from hcnet.plotting.parts import show_image
+from hcnet.plotting.drawing import BLACK, GAP, PAPER, PART_SIDE, colour_of, framed, tile_grid
+from hcnet.validation.drawings import check_captions, check_scale, check_templates_to_draw
 
 ROW = 10  # features of a layer beside each other
 
@@ -48,23 +29,26 @@ def show_templates(
     centre of its pool.  Features have the colours of `show_features(…, colours=True)`; pixels of
     several are black.
     """
-    levels, windows = templates_of(weights, pools)
-    lines, columns = captions_of(captions, len(levels[-1])), columns_of(columns)
+    levels, windows = check_templates_to_draw(weights, pools)
+    lines, columns = (
+        check_captions(captions, len(levels[-1])),
+        check_optional_count("columns", columns, 1, "to choose it"),
+    )
     colours = [(PAPER,) * 3, *(colour_of(f) for f in range(len(levels[0]))), BLACK]
     palette = np.array(colours, np.uint8)
     sheets = [palette[numbers] for numbers in drawn_features(levels, windows)]
-    scale = enlargement(scale, max(sheets[0].shape[:2]), 2 * PART_SIDE)
+    scale = check_scale(scale, max(sheets[0].shape[:2]), 2 * PART_SIDE)
     return tile_grid([framed(sheet, scale) for sheet in sheets], columns, lines)
 
 
 def drawn_features(
     weights: Sequence[ArrayLike], pools: Sequence[tuple[int, int]]
 ) -> list[NDArray[np.int64]]:
-    """Every feature of the last layer down to the pixels: who of the first layer is where.
+    """The feature of the first layer at each pixel, for every feature of the last layer.
 
-    0 is nobody, f + 1 feature f, and one more than there are features stands for several.
+    0 is none, f + 1 is feature f, and the number of features + 1 stands for several.
     """
-    levels, windows = templates_of(weights, pools)
+    levels, windows = check_templates_to_draw(weights, pools)
     drawn = []
     for j in range(len(levels[-1])):
         top = np.zeros((1, len(levels[-1]), 1, 1), bool)
@@ -81,13 +65,13 @@ def show_hierarchy(
 ) -> Image.Image:
     """A row per layer, the templates first, every feature drawn down to the pixels.
 
-    Below each feature stands what it is made of: the numbers of the features of the next row.
+    The caption of a feature lists the features of the next row that it is made of.
     `captions` are names of the templates.
     """
-    levels, windows = templates_of(weights, pools)
-    lines = captions_of(captions, len(levels[-1]))
+    levels, windows = check_templates_to_draw(weights, pools)
+    lines = check_captions(captions, len(levels[-1]))
     widest = max(max(one.shape) for one in drawn_features(levels, windows))
-    scale = enlargement(scale, widest, 2 * PART_SIDE)
+    scale = check_scale(scale, widest, 2 * PART_SIDE)
     rows, titles = [], []
     for k, W in reversed(list(enumerate(levels))):
         names = [f"{f}" for f in range(len(W))]
@@ -104,34 +88,6 @@ def show_hierarchy(
         last = k == len(levels) - 1 and k > 0
         titles.append(f"layer {k + 1}: {len(W)} {'templates' if last else 'features'}")
     return tile_grid(rows, columns=1, captions=titles, margin=GAP, gap=2 * GAP)
-
-
-def show_completion(
-    images: ArrayLike,
-    mask: ArrayLike,
-    filled: ArrayLike,
-    truth: ArrayLike | None = None,
-    scale: int | None = None,
-) -> Image.Image:
-    """A column per image: what was seen (the rest is amber), what was filled in, the truth."""
-    seen = several_of(images, "images")
-    hidden = masks_of(mask, seen)
-    room = max(2 * PART_SIDE, PANEL_SIDE // len(seen))
-    scale = enlargement(scale, max(max(x.shape[1:]) for x in seen), room)
-    rows = [[show_image(x, m, scale) for x, m in zip(seen, hidden, strict=True)]]
-    rows.append([show_image(x, scale=scale) for x in like_of(filled, "filled", seen)])
-    if truth is not None:
-        rows.append([show_image(x, scale=scale) for x in like_of(truth, "truth", seen)])
-    words = [tile_grid([blank(1, 1)], captions=[name]) for name in ("Seen", "Filled in", "Truth")]
-    margin = max(word.width for word in words) + GAP
-    lines = []
-    for word, tiles in zip(words, rows, strict=False):
-        row = tile_grid(tiles, columns=len(tiles))
-        line = blank(margin + row.width, row.height)
-        line.paste(word, (0, (row.height - word.height) // 2))
-        line.paste(row, (margin, 0))
-        lines.append(line)
-    return tile_grid(lines, columns=1)
 
 
 def _first_layer(
@@ -152,12 +108,12 @@ def _first_layer(
 
 
 def _numbers(S: BoolArray, W: BoolArray) -> NDArray[np.int64]:
-    """Which feature of the first layer is at each pixel, as `drawn_features` counts them."""
+    """The feature of the first layer at each pixel, numbered as in `drawn_features`."""
     h, w = W.shape[2:]
     size = S.shape[2] + h - 1, S.shape[3] + w - 1
     canvas, covered = np.zeros(size, np.int64), np.zeros(size, np.int64)
     for _, f, i, j in np.argwhere(S):
-        on = planes_of(W[f]).any(axis=0)
+        on = W[f].any(axis=0)
         canvas[i : i + h, j : j + w][on] = f + 1
         covered[i : i + h, j : j + w] += on
     canvas[covered > 1] = len(W) + 1

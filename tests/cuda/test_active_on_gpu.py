@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hcnet.archive.reading import Reader
+from hcnet.archive.state import restore, save
 from hcnet.archive.writing import write
 from hcnet.engine.active import admission
 from hcnet.engine.active.admission import per_tile, tiles_of, tiling
@@ -146,11 +147,11 @@ def test_the_same_seed_gives_the_same_bits_from_a_file_too(name, tmp_path):
     for _ in range(2):
         gpu.sweep(order, rng)
     state = rng.bit_generator.state
-    write(tmp_path / "state", "test", gpu.contents())
+    write(tmp_path / "state", "test", save(gpu))
     gpu.sweep(order, rng)
     again, _ = both(start)
     with Reader(tmp_path / "state", "test") as file:
-        again.restore(file)
+        restore(again, file)
     rng.bit_generator.state = state
     again.sweep(order, rng)
     for what in ("placement_beliefs", "weight_beliefs"):
@@ -187,14 +188,14 @@ def test_blocks_bear_messages_that_are_larger_than_the_evidence_has_become(faint
 def test_a_file_with_placements_that_are_none_is_refused(wrong, tmp_path):
     gpu, _ = both(problem(*LAYERS["small images"], 4, 2.0))
     gpu.sweep(Schedule(), np.random.default_rng(0))
-    contents = gpu.contents()
+    contents = save(gpu)
     contents.arrays["where"][-1] = wrong
     write(tmp_path / "state", "test", contents)
     with (
         pytest.raises(ValueError, match="its active placements"),
         Reader(tmp_path / "state", "test") as file,
     ):
-        gpu.restore(file)
+        restore(gpu, file)
 
 
 @pytest.mark.parametrize("ties", [False, True])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from definition import layer, network
 
+from hcnet.archive.state import save
 from hcnet.engine.active.passing import ActivePassing
 from hcnet.engine.beliefs.passing import BeliefPassing
 from hcnet.engine.dense import DensePassing
@@ -104,7 +105,7 @@ def test_pools_that_sleep_would_have_said_the_same(name, monkeypatch):
         for _ in range(6):
             passing.forward(Schedule(), [0.5] * len(net.levels))
             passing.backward()
-        found.append(passing._state() | dict(enumerate(passing.weight_beliefs())))
+        found.append(save(passing).arrays | dict(enumerate(passing.weight_beliefs())))
     for what, values in found[0].items():
         np.testing.assert_array_equal(values, found[1][what], err_msg=str(what))
 

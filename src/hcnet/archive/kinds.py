@@ -305,13 +305,14 @@ class EachOf(Kind):
         pairs = zip(self.kinds, value, strict=True)
         return Contents.of_list(kind.write(item) for kind, item in pairs)
 
-    def read(self, node: Node, now: Any = None) -> list[Any]:
-        """A new list."""
+    def read(self, node: Node, now: Any = None) -> Sequence[Any]:
+        """A new list, or a tuple if the present value is one."""
         items, n = node.items(), len(self.kinds)
         if len(items) != n:
             raise ValueError(f"its {node.name} has {len(items)} items instead of {n}")
         present = [None] * n if now is None else now
-        return [k.read(*pair) for k, *pair in zip(self.kinds, items, present, strict=True)]
+        found = [k.read(*pair) for k, *pair in zip(self.kinds, items, present, strict=True)]
+        return tuple(found) if isinstance(now, tuple) else found
 
 
 @dataclass(frozen=True)

@@ -76,17 +76,11 @@ class Part(Kind):
 
     def write(self, value: Any) -> Contents:
         """Its own fields."""
-        if hasattr(value, "saved_fields"):
-            return save(value, self.finished)
-        contents: Contents = value.contents()
-        return contents
+        return save(value, self.finished)
 
     def read(self, node: Node, now: Any = None) -> Any:
         """The present object in the state of the file."""
-        if hasattr(now, "saved_fields"):
-            restore(now, node, self.finished)
-        else:
-            now.restore(node)
+        restore(now, node, self.finished)
         return now
 
 

@@ -7,8 +7,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.contents import Contents
 from hcnet.archive.reading import Section
+from hcnet.archive.state import Stateful
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
@@ -73,16 +73,8 @@ class Engine(Protocol):
         ...
 
 
-class FeaturePassing(Protocol):
+class FeaturePassing(Stateful, Protocol):
     """The messages of one feature layer and its variables, however many of them are stored."""
-
-    def contents(self) -> Contents:
-        """All messages and beliefs, for a file."""
-        ...
-
-    def restore(self, file: Section) -> None:
-        """Become what `contents` were of; layer, images and trees are the same."""
-        ...
 
     def hear(self, evidence: FloatArray) -> None:
         """New evidence for R: (images, channels, height, width)."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import flag, whole
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import EachOf, Flag, InPlace, WholeNumber
+from hcnet.archive.state import Attributes, Fields, Stateful
 from hcnet.engine.base import Engine, rebuild
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
@@ -20,8 +19,11 @@ REBUILD_EVERY = 10
 # A float32 belief of this size still holds its messages to a thousandth.
 LARGEST_EXACT = 1e4
 
+# Attributes of `Messages` that a run changes.
+_SAVED = ("evidence", "field_prior", "kernel_prior", "field", "kernel", "to_field", "to_kernel")
 
-class DensePassing:
+
+class DensePassing(Stateful):
     """Messages of one feature layer (`engine.base.FeaturePassing`)."""
 
     def __init__(
@@ -45,20 +47,14 @@ class DensePassing:
         self._fresh = True  # the beliefs have been added up since the last sweep
         self._sums = np.zeros_like(self._messages.field), np.zeros_like(self._messages.kernel)
 
-    def contents(self) -> Contents:
+    def saved_fields(self, finished: bool) -> Fields:
         """All messages and beliefs."""
-        header = {"sweeps": self._sweeps, "fresh": self._fresh}
-        return Contents(header, self._state())
-
-    def restore(self, file: Section) -> None:
-        """Become what `contents` were of."""
-        self._sweeps = whole("sweeps", file.header["sweeps"])
-        self._fresh = flag("fresh", file.header["fresh"])
-        file.fill(self._state())
-
-    def _state(self) -> dict[str, FloatArray]:
-        field, kernel = self._sums
-        return self._messages.state() | {"field-sums": field, "kernel-sums": kernel}
+        return {
+            "_sweeps": WholeNumber(),
+            "_fresh": Flag(),
+            "_messages": Attributes({name: InPlace() for name in _SAVED}),
+            "_sums": EachOf([InPlace(), InPlace()]),
+        }
 
     def hear(self, evidence: FloatArray) -> None:
         """New evidence for R."""

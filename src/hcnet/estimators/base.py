@@ -20,8 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet import checkpoint as checkpoints
 from hcnet.archive.contents import Contents
-from hcnet.archive.fields import named, number, whole, word
-from hcnet.archive.generators import generator_state
+from hcnet.archive.kinds import Choice, Converted, Generator, Kind, Number, WholeNumber
 from hcnet.archive.nodes import Node, shown
 from hcnet.archive.reading import Reader
 from hcnet.archive.state import save
@@ -43,17 +42,26 @@ from hcnet.validation.parameters import (
 # Parameters that change neither the steps nor the result of a fit.
 _WITHOUT_INFLUENCE = ("max_seconds", "max_memory", "verbose")
 # Attributes about learning that a file holds.
-_COUNTS = ("n_iter_", "memory_", "n_images_seen_")
-_NUMBERS = ("seconds_", "log_joint_", "compression_ratio_")
+_SUMMARY: dict[str, Kind] = {
+    "n_iter_": WholeNumber(),
+    "memory_": WholeNumber(),
+    "n_images_seen_": WholeNumber(),
+    "seconds_": Number(),
+    "log_joint_": Number(),
+    "compression_ratio_": Number(),
+    "status_": Converted(
+        Choice([*Status.__members__]),
+        lambda sentence: Status(sentence).name,
+        lambda name: Status[name].value,
+    ),
+}
 # All attributes that learning sets, besides the model.
 _TRAINING = (
-    *_COUNTS,
-    *_NUMBERS,
+    *_SUMMARY,
     "codes_",
     "history_",
     "moves_",
     "placements_",
-    "status_",
     "templates_",
 )
 
@@ -89,11 +97,14 @@ class Estimator(BaseEstimator):
         """
         check_is_fitted(self)
         self._check_parameters()
-        header = {"parameters": self._plain_parameters(), "training": self._training_summary()}
-        contents = Contents(header).with_part("model", self._model.contents())
+        parts = {
+            "parameters": Contents(self._plain_parameters()),
+            "training": self._training_summary(),
+            "model": self._model.contents(),
+        }
         if self._stream is not None:
-            contents = contents.with_part("stream", save(self._stream))
-        return write(path, self._kind, contents, overwrite)
+            parts["stream"] = save(self._stream)
+        return write(path, self._kind, Contents.of(parts), overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -150,7 +161,7 @@ class Estimator(BaseEstimator):
         self._check_parameters()  # before there is a file
         seed, generator = self.random_state, None
         if not (seed is None or isinstance(seed, int | np.integer)):
-            generator = text_digest(json.dumps(generator_state(check_random_state(seed))))
+            generator = text_digest(json.dumps(Generator().write(check_random_state(seed)).header))
         parameters = self._plain_parameters() | (settings or {})
         for name in _WITHOUT_INFLUENCE:
             parameters.pop(name)
@@ -212,42 +223,47 @@ class Estimator(BaseEstimator):
             found[name] = None if generator else plain(value)
         return found
 
-    def _training_summary(self) -> dict[str, Any]:
+    def _training_summary(self) -> Contents:
         """How it was learned: iterations, seconds, why it stopped, and how good it is."""
-        summary = {name: plain(getattr(self, name, None)) for name in (*_COUNTS, *_NUMBERS)}
-        if hasattr(self, "status_"):
-            summary["status_"] = Status(self.status_).name
-        return {
-            name.removesuffix("_"): value for name, value in summary.items() if value is not None
-        }
+        found = {name: plain(getattr(self, name, None)) for name in _SUMMARY}
+        return Contents.of(
+            {
+                name.removesuffix("_"): _SUMMARY[name].write(value)
+                for name, value in found.items()
+                if value is not None
+            }
+        )
 
     @classmethod
     def _from_file(cls, file: Node) -> Self:
-        loaded = cls._from_model(file.header["parameters"], file.part("model"))
-        if "stream" in file.header:
-            loaded._read_stream(file.part("stream"))
+        loaded = cls._from_model(file["parameters"], file["model"])
+        if "stream" in file:
+            loaded._read_stream(file["stream"])
             loaded.n_images_seen_ = loaded._stream.n_images
             loaded.n_iter_ = loaded._stream.n_batches
-        for name, value in _read_summary(named("training", file.header["training"])):
-            setattr(loaded, name, value)
+        training = file["training"]
+        for name in training.names():
+            if f"{name}_" not in _SUMMARY:
+                raise ValueError(f"its training has an unknown entry {shown(name)}")
+            setattr(loaded, f"{name}_", _SUMMARY[f"{name}_"].read(training[name]))
         return loaded
 
     @classmethod
-    def _from_model(cls, parameters: Any, model: Node) -> Self:
+    def _from_model(cls, parameters: Node, model: Node) -> Self:
         """An estimator from plain values that may come from anybody."""
-        given = named("parameters", parameters)
+        given = list(parameters.names())
         known = {*inspect.signature(cls.__init__).parameters} - {"self", "callback"}
         strange = [name for name in given if name not in known]
         if strange:
             raise ValueError(f"it has a parameter {shown(strange[0])}, which {cls._kind} has not")
-        made = cls(**{name: cls._parameter(name, value) for name, value in given.items()})
+        made = cls(**{name: cls._parameter(name, parameters[name]) for name in given})
         made._check_parameters()
         return made._publish(cls._model_type.read(model))
 
     @classmethod
-    def _parameter(cls, name: str, value: Any) -> Any:
-        """A parameter from a plain value."""
-        return tuple(value) if isinstance(value, list) else value
+    def _parameter(cls, name: str, node: Node) -> Any:
+        """A parameter of a file."""
+        return tuple(node.value) if isinstance(node.value, list) else node.value
 
 
 def read_estimator(path: str | os.PathLike[str], classes: dict[str, Any]) -> Any:
@@ -278,15 +294,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None  # no limit
     return value
-
-
-def _read_summary(summary: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in summary.items():
-        if f"{name}_" in _COUNTS:
-            yield f"{name}_", whole(name, value)
-        elif f"{name}_" in _NUMBERS:
-            yield f"{name}_", number(name, value)
-        elif name == "status":
-            yield "status_", Status[word(name, value, list(Status.__members__))].value
-        else:
-            raise ValueError(f"its training has an unknown entry {shown(name)}")

@@ -23,7 +23,7 @@ class PartsExport:
         _model: PartsModel
 
         @classmethod
-        def _from_model(cls, parameters: Any, model: Node) -> Self: ...
+        def _from_model(cls, parameters: Node, model: Node) -> Self: ...
 
         def _plain_parameters(self) -> dict[str, Any]: ...
 
@@ -61,7 +61,7 @@ class PartsExport:
 
     @classmethod
     def _described(cls, written: Node) -> Self:
-        return cls._from_model(written.header["parameters"], written)
+        return cls._from_model(written["parameters"], written)
 
 
 class NetworkExport:
@@ -71,7 +71,7 @@ class NetworkExport:
         _model: NetworkModel
 
         @classmethod
-        def _from_model(cls, parameters: Any, model: Node) -> Self: ...
+        def _from_model(cls, parameters: Node, model: Node) -> Self: ...
 
         def _plain_parameters(self) -> dict[str, Any]: ...
 
@@ -111,4 +111,4 @@ class NetworkExport:
 
     @classmethod
     def _described(cls, written: Node) -> Self:
-        return cls._from_model(written.header["parameters"], written)
+        return cls._from_model(written["parameters"], written)

@@ -17,8 +17,8 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import inference
-from hcnet.archive.generators import saveable
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import saveable
+from hcnet.archive.nodes import Node
 from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Status
@@ -442,7 +442,7 @@ class FeatureLearner(PartsReporting, PartsExport, TransformerMixin, Estimator):
         stream.configure(self._options(ready=True).passing, forgetting)
         return stream
 
-    def _read_stream(self, file: Section) -> None:
+    def _read_stream(self, file: Node) -> None:
         self._stream = stream = PartsStream.read(file, self._options().passing)
         if stream.shape.n_channels != self.features_.shape[1]:
             raise ValueError("its stream has other channels than its features")

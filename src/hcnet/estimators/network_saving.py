@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hcnet.archive.fields import LARGEST, listed, named
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import LARGEST_SIDE
+from hcnet.archive.nodes import Node
 from hcnet.estimators.base import Estimator
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.specification import Layer
@@ -33,7 +33,7 @@ class NetworkSaving(Estimator):
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def _read_stream(self, file: Section) -> None:
+    def _read_stream(self, file: Node) -> None:
         network, classes = self._model.network, self._model.classes
         if len(self.layers) != len(network.levels):
             raise ValueError("its layers are not those of its stream")
@@ -42,20 +42,21 @@ class NetworkSaving(Estimator):
         self._stream.made_for = self._structure()
 
     @classmethod
-    def _parameter(cls, name: str, value: Any) -> Any:
+    def _parameter(cls, name: str, node: Node) -> Any:
         if name != "layers":
-            return super()._parameter(name, value)
-        layers = [named("layers", about) for about in listed("layers", value)]
+            return super()._parameter(name, node)
         return [
-            Layer(**{key: Estimator._parameter(key, one) for key, one in about.items()})
-            for about in layers
+            Layer(**{key: Estimator._parameter(key, about[key]) for key in about.names()})
+            for about in node.items()
         ]
 
     def _check_parameters(self) -> None:
         per_class = check_needed("templates_per_class", self.templates_per_class)
         self._n_classes()
         # Whether the layers fit on an image is known only with the next one.
-        check_layers(self.layers, self.layers[-1].n_features or per_class, (LARGEST, LARGEST))
+        check_layers(
+            self.layers, self.layers[-1].n_features or per_class, (LARGEST_SIDE, LARGEST_SIDE)
+        )
         check_noise(self.p01, self.p10)
         check_choice("algorithm", self.algorithm, ALGORITHM_NAMES)
         if self._method().n_passes > MOST_PASSES:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hcnet.archive.generators import saveable
+from hcnet.archive.kinds import saveable
 from hcnet.checkpoint import EVERY, Checkpoint, text_digest
 from hcnet.estimators.base import Estimator
 from hcnet.hierarchy.explaining import agreeing

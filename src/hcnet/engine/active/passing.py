@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import Array, Object
+from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.active import admission, closed_form
 from hcnet.engine.active.admission import Tiling, admitted, per_tile, tiling
-from hcnet.engine.active.edges import EDGE_BYTES, no_edges, rebuilt
+from hcnet.engine.active.edges import EDGE_BYTES, Edges, no_edges, rebuilt
 from hcnet.engine.active.geometry import (
     IntArray,
     coordinates,
@@ -31,7 +29,7 @@ from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 
 
-class ActivePassing:
+class ActivePassing(Stateful):
     """Messages of one feature layer (`engine.base.ActiveSet`)."""
 
     def __init__(
@@ -66,45 +64,47 @@ class ActivePassing:
         """Placements that have messages."""
         return len(self._edges.where)
 
-    def contents(self) -> Contents:
-        """What is active, all messages and beliefs; where edges lie follows from that."""
-        edges = self._edges
-        arrays: dict[str, NDArray[Any]] = {
-            "where": edges.where,
-            "to-S": edges.to_S,
-            "to-W": edges.to_W,
-            "prior": self._prior,
-            "E": self._E,
-            "U": self._U,
-            "carried": self._carried,
-            "W": self._W,
-            "S": self._S,
-            "sums": self._sums,
+    def saved_fields(self, finished: bool) -> Fields:
+        """Active placements, all messages and beliefs; their edges follow from them."""
+        board, weights, any_length = (
+            Array(np.float32, shape, finite=False)
+            for shape in (self._observed.shape, self._weight_prior.shape, (None,))
+        )
+        where = Array(np.int64, (None,))
+        return {
+            "_E": board,
+            "_U": board,
+            "_carried": weights,
+            "_W": weights,
+            # With the U and W that were restored before.
+            "_edges": Object(self._edges_of, where=where, to_S=any_length, to_W=any_length),
+            "_S": any_length,
+            "_sums": any_length,
+            "_prior": any_length,
         }
-        return Contents({}, arrays)
 
-    def restore(self, file: Section) -> None:
-        """Become what `contents` were of."""
-        g, board, weights = self._g, self._observed.shape, self._weight_prior.shape
-        positions = self._n_images * g.positions * g.features
-        where = file.array("where", np.int64, (None,))
-        inside = not len(where) or (where[0] >= 0 and where[-1] < positions)
+    def _edges_of(self, where: IntArray, to_S: FloatArray, to_W: FloatArray) -> Edges:
+        inside = not len(where) or (where[0] >= 0 and where[-1] < self._n_placements)
         if not inside or (np.diff(where) <= 0).any():
-            raise ValueError("its active placements are none")
-
-        def read(key: str, shape: tuple[int | None, ...]) -> FloatArray:
-            return file.array(key, np.float32, shape, finite=False)
-
-        self._E, self._U = read("E", board), read("U", board)
-        self._carried, self._W = read("carried", weights), read("W", weights)
+            raise ValueError("its active placements lie outside the images, or are not in order")
         none = no_edges(len(self._observed))
-        self._edges = rebuilt(none, where, g, self._observed, self._U, self._W)
-        edges = self._edges.who.shape
-        self._edges.to_S, self._edges.to_W = read("to-S", edges), read("to-W", edges)
-        self._S, self._sums = read("S", where.shape), read("sums", where.shape)
-        self._prior = read("prior", (None,))
-        if len(self._prior) not in (1, positions):
+        edges = rebuilt(none, where, self._g, self._observed, self._U, self._W)
+        edges.to_S, edges.to_W = to_S, to_W
+        return edges
+
+    def after_restore(self, finished: bool) -> None:
+        """Check that there is a number for each edge and placement."""
+        edges, n = self._edges, self.n_active
+        if not len(edges.to_S) == len(edges.to_W) == len(edges.who):
+            raise ValueError("its messages are not those of its active placements")
+        if not len(self._S) == len(self._sums) == n:
+            raise ValueError("its beliefs are not those of its active placements")
+        if len(self._prior) not in (1, self._n_placements):
             raise ValueError("its prior is incomplete")
+
+    @property
+    def _n_placements(self) -> int:
+        return self._n_images * self._g.positions * self._g.features
 
     def carry(self, beliefs: FloatArray) -> None:
         """Add what was learned elsewhere to the beliefs of W: until the next call."""

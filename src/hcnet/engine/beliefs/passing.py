@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import Array, Converted, EachOf, InPlace
+from hcnet.archive.state import Fields
 from hcnet.engine.beliefs import sums
 from hcnet.engine.beliefs.quiet import evidence_against, quiet_trees
 from hcnet.engine.cpu import CPUEngine
@@ -57,15 +58,14 @@ class BeliefPassing(DensePassing):
         self._quiet_sums = np.zeros_like(m.field), np.zeros_like(m.kernel)
         self._quiet = quiet_trees(evidence_against(evidence, ink))
 
-    def restore(self, file: Section) -> None:
-        """Become what `contents` were of."""
-        super().restore(file)
-        self._quiet = quiet_trees(self._quiet.evidence)
-
-    def _state(self) -> dict[str, FloatArray]:
-        field, kernel = self._quiet_sums
-        quiet = {"quiet-field": field, "quiet-kernel": kernel, "quiet": self._quiet.evidence}
-        return super()._state() | quiet
+    def saved_fields(self, finished: bool) -> Fields:
+        """Also the evidence and the sums of quiet trees."""
+        evidence = Array(np.float32, self._quiet.evidence.shape, finite=False)
+        return {
+            **super().saved_fields(finished),
+            "_quiet_sums": EachOf([InPlace(), InPlace()]),
+            "_quiet": Converted(evidence, lambda quiet: quiet.evidence, quiet_trees),
+        }
 
     def hear(self, evidence: FloatArray) -> None:
         """New evidence for R."""

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.fields import number
-from hcnet.archive.reading import Section
+from hcnet.archive.kinds import Array, Converted, InPlace, Number
+from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.active.admission import AT_ONCE, admitted, per_tile, tiles_of, tiling
 from hcnet.engine.active.geometry import (
     IntArray,
@@ -51,7 +50,7 @@ WINDOWS = 8
 UNITS = 2.0**32
 
 
-class ActiveCUDAPassing:
+class ActiveCUDAPassing(Stateful):
     """Messages of one feature layer (`engine.base.ActiveSet`)."""
 
     def __init__(
@@ -93,45 +92,29 @@ class ActiveCUDAPassing:
         """Placements that have messages."""
         return int((self._where >= 0).sum())
 
-    def contents(self) -> Contents:
-        """What is active, all messages and beliefs; where trees lie follows from that."""
-        state = {name: fetch(array) for name, array in self._state().items()}
-        state |= {"where": self._where, "prior": fetch(self._prior)}
-        return Contents({"loudest": self._loudest}, state)
+    def saved_fields(self, finished: bool) -> Fields:
+        """Active placements, all messages and beliefs; the lists of trees follow from them."""
+        names = ("_to_S", "_to_W", "_E", "_U", "_carried", "_W", "_S", "_sums")
+        return {
+            "_where": Array(np.int64, self._where.shape),
+            **{name: InPlace(fetch, hold) for name in names},
+            "_prior": Converted(Array(np.float32, (None,), finite=False), fetch, hold),
+            "_loudest": Number(),
+        }
 
-    def restore(self, file: Section) -> None:
-        """Become what `contents` were of."""
-        g = self._g
+    def after_restore(self, finished: bool) -> None:
+        """Check the active placements, and list their trees."""
+        g, where = self._g, self._where
         positions = self._n_images * g.positions * g.features
-        where = file.array("where", np.int64, self._where.shape)
         taken = np.flatnonzero(where >= 0)
         there = where[taken]
         if len(np.unique(there)) < len(there) or there.max(initial=0) >= positions:
-            raise ValueError("its active placements are none")
+            raise ValueError("its active placements lie outside the images, or are there twice")
         if (tiles_of(g, self._tiles, there) != taken // self._seats.slots).any():
             raise ValueError("its active placements are not where they belong")
-        state = self._state()
-        read = {name: np.empty(array.shape, np.float32) for name, array in state.items()}
-        file.fill(read)
-        for name, array in state.items():
-            arrays.copy(hold(read[name]), array)
-        prior = file.array("prior", np.float32, (None,), finite=False)
-        if len(prior) not in (1, positions):
+        if self._prior.size not in (1, positions):
             raise ValueError("its prior is incomplete")
-        self._prior, self._loudest = hold(prior), number("loudest", file.header["loudest"])
         self._seat(where)
-
-    def _state(self) -> dict[str, DeviceArray]:
-        return {
-            "to-S": self._to_S,
-            "to-W": self._to_W,
-            "E": self._E,
-            "U": self._U,
-            "carried": self._carried,
-            "W": self._W,
-            "S": self._S,
-            "sums": self._sums,
-        }
 
     def carry(self, beliefs: FloatArray) -> None:
         """Add what was learned elsewhere to the beliefs of W: until the next call."""

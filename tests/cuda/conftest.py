@@ -2,16 +2,24 @@
 
 import gc
 import sys
+import warnings
 
 import pytest
 
-from hcnet.engine.cuda.compilation import SIMULATED
-from hcnet.engine.devices import why_not_cuda
+with warnings.catch_warnings():  # with NumPy 2.5, importing numba-cuda raises one
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from hcnet.engine.cuda.compilation import SIMULATED
+    from hcnet.engine.devices import why_not_cuda
 
 if SIMULATED:
     # Who waits in the simulator asks again and again; with Python's own interval it takes five
     # times as long.
     sys.setswitchinterval(1e-4)
+
+
+def pytest_configure(config):
+    """Deprecations inside Numba are not ours to mend."""
+    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:numba.*")
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """The active set on a GPU is that of the processor, message by message."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -11,12 +13,12 @@ from hcnet.engine.active.admission import per_tile, tiles_of, tiling
 from hcnet.engine.active.edges import no_edges, rebuilt
 from hcnet.engine.active.geometry import coordinates, geometry, to_placements
 from hcnet.engine.active.passing import ActivePassing
-from hcnet.engine.cuda.active.colours import Colours, blocks_with_trees
-from hcnet.engine.cuda.active.passing import ActiveCUDAPassing, active_device_memory
-from hcnet.engine.cuda.active.places import seated
+from hcnet.engine.cuda.active_set import ActiveCUDAPassing, active_device_memory
 from hcnet.engine.cuda.arrays import fetch, hold
-from hcnet.engine.cuda.engine import CUDAEngine
-from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
+from hcnet.engine.cuda.colours import Colours
+from hcnet.engine.cuda.lanes import Lanes
+from hcnet.engine.cuda.slots import assign_slots
+from hcnet.engine.schedules import SCHEDULE_NAMES, Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout
@@ -29,12 +31,14 @@ LAYERS = {
     "small images": (FeatureLayer(3, 1, (3, 2), (6, 5), "valid"), 3),
     "two channels": (FeatureLayer(2, 2, (2, 3), (4, 5), "full"), 2),
     "large features": (FeatureLayer(3, 2, (4, 4), (5, 6), "valid"), 2),
+    "templates": (FeatureLayer(4, 2, (3, 4), (3, 4), "valid"), 3),
+    "table": (FeatureLayer(3, 9, (1, 1), (1, 1), "valid"), 5),
 }
 ANY_LAYER = pytest.mark.parametrize("name", LAYERS)
 
 
 def both(start, deterministic=True):
-    gpu = ActiveCUDAPassing(CUDAEngine(deterministic), *start)
+    gpu = ActiveCUDAPassing(deterministic, *start)
     return gpu, ActivePassing(*start)
 
 
@@ -59,6 +63,13 @@ def messages_on_gpu(gpu):
     return found
 
 
+def assert_same_messages(gpu, cpu):
+    assert gpu.n_active == cpu.n_active
+    got, wanted = messages_on_gpu(gpu), stored_messages(cpu)
+    assert got.keys() == wanted.keys()
+    assert_alike([got[key] for key in wanted], [wanted[key] for key in wanted])
+
+
 def on_cpu(gpu, start):
     """An active set of the processor in the state of one of the GPU."""
     cpu = ActivePassing(*start)
@@ -80,13 +91,13 @@ def test_messages_are_those_of_the_processor(name, schedule):
     """Trees in the same order: the same placements are active, and have the same messages."""
     gpu, cpu = both(problem(*LAYERS[name], 6, 2.0))
     rng, order = np.random.default_rng(0), Schedule(schedule, rounds=2, shuffle=False)
+    seen = 0
     for damping in (1.0, 0.5, 1.0):
         change = cpu.sweep(order, rng, damping)
         assert gpu.sweep(order, rng, damping) == pytest.approx(change, rel=1e-4, abs=1e-4)
-        assert gpu.n_active == cpu.n_active > 0
-        got, wanted = messages_on_gpu(gpu), stored_messages(cpu)
-        assert got.keys() == wanted.keys()
-        assert_alike([got[key] for key in wanted], [wanted[key] for key in wanted])
+        assert_same_messages(gpu, cpu)
+        seen += gpu.n_active
+    assert seen > 0
     assert_alike(gpu.weight_beliefs(), cpu.weight_beliefs())
     assert_alike(gpu.placement_beliefs(), cpu.placement_beliefs())
     assert_alike(fetch(gpu.up()), cpu.up())
@@ -158,6 +169,26 @@ def test_the_same_seed_gives_the_same_bits_from_a_file_too(name, tmp_path):
         np.testing.assert_array_equal(getattr(again, what)(), getattr(gpu, what)())
 
 
+def test_every_tree_is_visited_once_in_an_order_of_its_own():
+    firsts = np.array([0, 4, 4, 12])
+    lanes, rng = Lanes(firsts, 2), np.random.default_rng(0)
+    seen = []
+    for _ in range(3):
+        lanes.arrange(rng)
+        seen.append(fetch(lanes.order))
+        for first, last in itertools.pairwise(firsts):
+            assert sorted(seen[-1][first:last]) == list(range(first, last))
+    assert not (seen[0] == seen[1]).all()
+    cuts = [fetch(cut) for pair in lanes.rounds for cut in pair]
+    np.testing.assert_array_equal(cuts, [[0, 4, 4], [2, 4, 8], [2, 4, 8], [4, 4, 12]])
+
+
+def test_an_unknown_schedule_is_refused():
+    gpu, _ = both(problem(*LAYERS["page"], 6, 2.0))
+    with pytest.raises(AssertionError, match="random"):
+        gpu.sweep(Schedule("random"), np.random.default_rng(0))
+
+
 @pytest.mark.parametrize("name", ["per-image", "blocks"])
 def test_the_seed_decides_the_order(name):
     def learned(seed, shuffle):
@@ -168,20 +199,6 @@ def test_the_seed_decides_the_order(name):
 
     assert (learned(0, True) != learned(1, True)).any()
     np.testing.assert_array_equal(learned(0, False), learned(1, False))
-
-
-@pytest.mark.parametrize("fainter", [0.0, 1e-12])
-def test_blocks_bear_messages_that_are_larger_than_the_evidence_has_become(fainter):
-    """A layer of a network may hear less and less; its messages are from when it heard more."""
-    start = problem(*LAYERS["small images"], 4, 2.0)
-    gpu, _ = both(start)
-    rng, order = np.random.default_rng(0), Schedule("blocks")
-    for _ in range(3):
-        gpu.sweep(order, rng)
-    assert gpu.n_active > 0
-    gpu.hear(hold(np.float32(fainter) * start[2]))
-    gpu.sweep(order, rng)
-    assert np.abs(gpu.weight_beliefs() - start[-1]).max() < 1e-4
 
 
 @pytest.mark.parametrize("wrong", [0, 10**6])
@@ -227,7 +244,7 @@ def test_who_stays_keeps_its_slot():
         belief = rng.random(len(every))
         chosen = admission.admitted(g, tiles, np.ones(n), (every[:0], belief[:0]), (every, belief))
         active = np.sort(rng.permutation(chosen)[: rng.integers(len(chosen))])
-        after, fresh = seated(g, tiles, slots, active)
+        after, fresh = assign_slots(g, tiles, slots, active)
         np.testing.assert_array_equal(np.sort(after[after >= 0]), active)
         taken = np.flatnonzero(after >= 0)
         np.testing.assert_array_equal(tiles_of(g, tiles, after[taken]), taken // per_tile(g))
@@ -236,25 +253,39 @@ def test_who_stays_keeps_its_slot():
         slots = after
 
 
+class BlocksOfColours:
+    """The schedule "blocks" of a GPU, for the processor: the same trees at the same time."""
+
+    def __init__(self, cpu, block_size):
+        self._cpu, self._block_size = cpu, block_size
+
+    def batches(self, owners, rng):
+        g = self._cpu._g
+        colours = Colours.of(g, self._cpu._n_images, self._block_size)
+        h, w = g.window_height, g.window_width
+        shape = (self._cpu._n_images, g.channels, g.board_height, g.board_width)
+        n, a, row, column = np.unravel_index(self._cpu._edges.trees, shape)
+        colour = (a * h + row % h) * w + column % w
+        number = (n * colours.down + row // h) * colours.across + column // w
+        block = colour * colours.chunks + number // colours.most
+        for k in np.unique(block):
+            order = np.flatnonzero(block == k)
+            assert len(order) <= colours.most
+            yield Batch(order, np.arange(len(order) + 1), simultaneous=True)
+
+
 @ANY_LAYER
 @pytest.mark.parametrize("block_size", [1, 100])
-def test_blocks_hold_every_tree_once_and_no_two_that_share_a_placement(name, block_size):
-    gpu, _ = both(problem(*LAYERS[name], 5, 2.0))
-    gpu.sweep(Schedule(), np.random.default_rng(0))
-    g, covered = gpu._g, fetch(gpu._covered)
-    colours = Colours.of(g, gpu._n_images, block_size)
-    seen = []
-    for block in blocks_with_trees(colours, g, gpu._covered):
-        mine = [_tree(block, t, colours, g) for t in range(colours.most)]
-        mine = [tree for tree in mine if tree is not None and covered[_element(*tree, g)]]
-        assert 0 < len(mine) <= colours.most
-        for k, (n, a, row, column) in enumerate(mine):
-            for m, b, r, c in mine[:k]:
-                assert a == b
-                apart = abs(row - r) >= g.window_height or abs(column - c) >= g.window_width
-                assert n != m or apart
-        seen += mine
-    assert len(set(seen)) == len(seen) == covered.sum() == gpu._trees.n
+def test_trees_of_a_block_are_updated_at_the_same_time(name, block_size):
+    gpu, cpu = both(problem(*LAYERS[name], 6, 2.0))
+    rng, order = np.random.default_rng(0), Schedule("blocks", block_size=block_size, shuffle=False)
+    seen = 0
+    for damping in (1.0, 0.5):
+        cpu.sweep(BlocksOfColours(cpu, block_size), rng, damping)
+        gpu.sweep(order, rng, damping)
+        assert_same_messages(gpu, cpu)
+        seen += gpu.n_active
+    assert seen > 0
 
 
 @pytest.mark.parametrize(
@@ -279,22 +310,6 @@ def test_no_tile_has_room_for_more_placements_than_there_are():
     assert active_device_memory(layer, n) < 2 * dense
 
 
-def _tree(block, t, colours, g):
-    """What `tree_of` says, on the processor."""
-    colour, number = block // colours.chunks, block % colours.chunks * colours.most + t
-    a, row, column = np.unravel_index(colour, (g.channels, g.window_height, g.window_width))
-    if number >= colours.images * colours.down * colours.across:
-        return None
-    n, p, q = np.unravel_index(number, (colours.images, colours.down, colours.across))
-    row, column = row + p * g.window_height, column + q * g.window_width
-    inside = row < g.board_height and column < g.board_width
-    return (int(n), int(a), int(row), int(column)) if inside else None
-
-
-def _element(n, a, row, column, g):
-    return ((n * g.channels + a) * g.board_height + row) * g.board_width + column
-
-
 @pytest.mark.gpu
 def test_memory_is_known_before_it_is_taken(free_memory):
     layer = FeatureLayer(20, 1, (20, 20), (600, 600))
@@ -303,7 +318,7 @@ def test_memory_is_known_before_it_is_taken(free_memory):
     order = Schedule("blocks")
     gpu.sweep(order, np.random.default_rng(0))
     before = free_memory()
-    gpu = ActiveCUDAPassing(CUDAEngine(), *start)
+    gpu = ActiveCUDAPassing(True, *start)
     for k in range(3):
         gpu.sweep(order, np.random.default_rng(k))
     taken = before - free_memory()

@@ -5,7 +5,7 @@ import pytest
 
 from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
 from hcnet.datasets import deconvolution, shapes
-from hcnet.engine.cuda.active.passing import active_device_memory
+from hcnet.engine.cuda.active_set import active_device_memory
 from hcnet.layers import FeatureLayer
 from hcnet.memory import NotEnoughMemoryError
 from hcnet.metrics import matched_iou

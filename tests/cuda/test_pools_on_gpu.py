@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hcnet.engine.cuda.arrays import fetch, hold
-from hcnet.engine.cuda.engine import CUDAEngine
+from hcnet.engine.cuda.pools import CUDAPools
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.factors import HUGE
 from hcnet.grid import on_grid
@@ -43,7 +43,7 @@ def run_all_steps(shape, engine):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_steps_of_a_pooling_layer(shape):
-    got, wanted = run_all_steps(shape, CUDAEngine()), run_all_steps(shape, ReferenceEngine())
+    got, wanted = run_all_steps(shape, CUDAPools()), run_all_steps(shape, ReferenceEngine())
     for a, b in zip(got, wanted, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
@@ -54,5 +54,5 @@ def test_class_layer(p_on):
     up = numbers(rng, (4, 3, 2, 1))
     prior = on_grid(class_log_prior(layer, up.shape, rng.random((4, 3)) < 0.8))
     wanted = ReferenceEngine().class_to_S(prior, up, p_on is None)
-    got = fetch(CUDAEngine().class_to_S(hold(prior), hold(up), p_on is None))
+    got = fetch(CUDAPools().class_to_S(hold(prior), hold(up), p_on is None))
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)

@@ -16,8 +16,8 @@ from hcnet.messages import Messages
 from hcnet.pool_messages import PoolMessages
 
 
-class Engine(Protocol):
-    """Updates messages in place; knows nothing of learning, priors or stopping.
+class PoolEngine(Protocol):
+    """Updates messages of pools and classes in place; knows nothing of learning or stopping.
 
     Steps are those of the paper's Algorithm 1.  Messages between layers are arrays of shape
     (images, channels, height, width), in the memory in which the engine works: `hold` brings arrays
@@ -34,18 +34,6 @@ class Engine(Protocol):
 
     def largest(self, array: FloatArray) -> float:
         """The largest number of an array, without its sign."""
-        ...
-
-    def update(self, messages: Messages, batch: Batch, damping: float) -> None:
-        """Step 3: messages of the trees of a batch, and the beliefs that they enter."""
-        ...
-
-    def collect(self, messages: Messages) -> None:
-        """Put the sums of all messages, without the priors, in place of the beliefs."""
-        ...
-
-    def trees_to_R(self, messages: Messages) -> FloatArray:
-        """Step 4: messages from the trees to R, one per tree."""
         ...
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
@@ -70,6 +58,22 @@ class Engine(Protocol):
         `log_prior` is that of `pool_messages.class_log_prior`; they are `exclusive` if exactly one
         template is on.
         """
+        ...
+
+
+class Engine(PoolEngine, Protocol):
+    """Updates messages of trees, too, all of which are stored."""
+
+    def update(self, messages: Messages, batch: Batch, damping: float) -> None:
+        """Step 3: messages of the trees of a batch, and the beliefs that they enter."""
+        ...
+
+    def collect(self, messages: Messages) -> None:
+        """Put the sums of all messages, without the priors, in place of the beliefs."""
+        ...
+
+    def trees_to_R(self, messages: Messages) -> FloatArray:
+        """Step 4: messages from the trees to R, one per tree."""
         ...
 
 
@@ -126,7 +130,7 @@ class ActiveSet(FeaturePassing, Protocol):
         ...
 
 
-def restore_arrays(engine: Engine, state: dict[str, FloatArray], file: Section) -> None:
+def restore_arrays(engine: PoolEngine, state: dict[str, FloatArray], file: Section) -> None:
     """Read messages into arrays that are there already, wherever the engine has them."""
     read = {name: engine.fetch(array) for name, array in state.items()}
     file.fill(read)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.active.passing import ActivePassing, active_memory
-from hcnet.engine.base import Engine, FeaturePassing
+from hcnet.engine.base import Engine, FeaturePassing, PoolEngine
 from hcnet.engine.beliefs.passing import BeliefPassing, belief_memory
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
@@ -30,12 +30,17 @@ SMALL = 2**26
 
 
 def updates_by(name: str) -> Engine:
-    """What computes the messages of pools and classes, and on the processor those of trees."""
-    if on_gpu(name):
-        from hcnet.engine.cuda.engine import CUDAEngine  # only where there is one
-
-        return CUDAEngine(is_deterministic(name))
+    """The engine of the processor that computes messages of trees, all of which are stored."""
     return ReferenceEngine() if name == "reference" else CPUEngine()
+
+
+def pools_by(name: str) -> PoolEngine:
+    """The engine that computes the messages of pools and classes."""
+    if on_gpu(name):
+        from hcnet.engine.cuda.pools import CUDAPools  # only where there is a GPU
+
+        return CUDAPools()
+    return updates_by(name)
 
 
 def preset_schedule(name: str) -> Schedule:
@@ -69,9 +74,9 @@ def start_passing(
         what = observed, evidence, placement_prior, weight_prior
         if not on_gpu(name):
             return ActivePassing(layer, *what)
-        from hcnet.engine.cuda.active.passing import ActiveCUDAPassing
+        from hcnet.engine.cuda.active_set import ActiveCUDAPassing
 
-        return ActiveCUDAPassing(updates_by(name), layer, *what)  # type: ignore[arg-type]
+        return ActiveCUDAPassing(is_deterministic(name), layer, *what)
     return start_dense(
         name,
         layer,
@@ -92,9 +97,8 @@ def start_dense(
     keep: bool = True,
 ) -> FeaturePassing:
     """A feature layer that stores all messages, on the processor."""
-    engine = CPUEngine() if on_gpu(name) else updates_by(name)
     start = layer, elements, evidence, placement_prior, weight_prior
-    return DensePassing(engine, *start, keep)
+    return DensePassing(updates_by(name), *start, keep)
 
 
 def passing_memory(
@@ -115,7 +119,7 @@ def passing_memory(
         return Layout(layer, n_images).memory(n_trees, lanes)
     if not on_gpu(name):
         return active_memory(layer, n_images, lanes, n_threads())
-    from hcnet.engine.cuda.active.passing import active_device_memory
+    from hcnet.engine.cuda.active_set import active_device_memory
 
     return active_device_memory(layer, n_images, lanes if is_deterministic(name) else 1)
 

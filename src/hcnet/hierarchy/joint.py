@@ -76,9 +76,8 @@ class DeviceJoint:
         self._evidence, self._left = arrays.hold(evidence), arrays.hold(evidence)
         up = self._levels[-1].up
         prior = class_log_prior(network.classes, up.shape, allowed)
-        self._prior = arrays.hold(single(prior))
-        self._best, self._new = (arrays.hold(np.zeros(up.shape, np.uint8)) for _ in range(2))
-        self._entries = arrays.hold(np.zeros(n, np.int64))
+        self._prior = single(prior)
+        self._shape = up.shape
 
     def of(self, weights: Weights) -> float:
         """Joint log-probability with these weights."""
@@ -89,31 +88,27 @@ class DeviceJoint:
         return float(found.sum()) + weight_log_prior(self._network, weights)
 
     def _one(self) -> NDArray[np.float64]:
-        self._arrays.clear(self._new)
         self._forward(self._evidence)
-        self._add_best()
-        return self._decided()
+        return self._decided(self._with_best(np.zeros(self._shape, np.uint8)))
 
     def _several(self) -> NDArray[np.float64]:
         """One object after the other, as `explaining` does."""
-        self._arrays.clear(self._best)
-        self._arrays.clear(self._new)
+        tops = np.zeros(self._shape, np.uint8)
         self._forward(self._evidence)
-        best = self._decided()
+        best = self._decided(tops)
         explained = self._arrays.copied(self._levels[0].taken)
         for _ in range(MOST_OBJECTS):
-            self._device.explained_away(self._evidence, explained, self._left)
+            self._device.remove_explained(self._evidence, explained, self._left)
             self._forward(self._left)
-            self._arrays.copy(self._best, self._new)
-            self._add_best()
-            self._forward(self._evidence)  # decisions hear all of the evidence
-            found = self._decided()
+            new = self._with_best(tops)
+            self._forward(self._evidence)  # decisions use all of the evidence
+            found = self._decided(new)
             better = found > best
             if not better.any():
                 break
             best = np.where(better, found, best)
-            self._device.take_over(better, self._new, self._best)
-            self._device.take_over(better, self._levels[0].taken, explained)
+            tops[better] = new[better]
+            self._device.replace_images(better, self._levels[0].taken, explained)
         return best
 
     def _forward(self, evidence: object) -> None:
@@ -121,15 +116,18 @@ class DeviceJoint:
         for level in self._levels:
             below = level.forward(below)
 
-    def _add_best(self) -> None:
+    def _with_best(self, tops: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """One more template per image: the best of the last forward pass."""
-        self._device.best_entries(self._levels[-1].up, self._prior, self._entries)
-        self._device.switch_on(self._new, self._entries)
+        n = len(tops)
+        up = self._arrays.fetch(self._levels[-1].up).reshape(n, -1)
+        new = tops.reshape(n, -1).copy()
+        new[np.arange(n), (up + self._prior).argmax(axis=1)] = 1
+        return new.reshape(tops.shape)
 
-    def _decided(self) -> NDArray[np.float64]:
-        """Log-probabilities of all images, with everything below the new templates decided."""
-        S = self._new
-        total = top_log_prior(self._network, self._arrays.fetch(S) > 0)
+    def _decided(self, tops: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Log-probabilities of all images, with everything below these templates decided."""
+        S = self._arrays.hold(tops)
+        total = top_log_prior(self._network, tops > 0)
         for k in reversed(range(len(self._levels))):
             below = self._levels[k - 1].up if k else self._evidence
             S = self._levels[k].decide(S, below)

@@ -9,7 +9,7 @@ import numpy as np
 from hcnet.archive.kinds import EachOf, Generator, InPlace, Kind, NumberOrInfinity
 from hcnet.archive.state import Attributes, Fields, Part, Stateful
 from hcnet.engine.base import FeaturePassing
-from hcnet.engine.choice import BELIEFS, keeps_active_set, start_passing, updates_by
+from hcnet.engine.choice import BELIEFS, keeps_active_set, pools_by, start_passing
 from hcnet.engine.choice import passing_memory as layer_memory
 from hcnet.engine.cpu_pools import max_pool
 from hcnet.engine.devices import on_gpu
@@ -43,7 +43,7 @@ class NetworkPassing(Stateful):
         there, too.
         """
         self.network = network
-        self._engine = updates_by(engine)
+        self._engine = pools_by(engine)
         self._rng = rng
         hold = self._engine.hold
         self._evidence, self._strongest = hold(evidence), float(np.abs(evidence).max(initial=0.0))

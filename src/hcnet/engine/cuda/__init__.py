@@ -1,1 +1,1 @@
-"""The CUDA engine: the factor functions compiled for an NVIDIA GPU, everything in its memory."""
+"""Message passing on an NVIDIA GPU, with all arrays in its memory."""

@@ -1,4 +1,4 @@
-"""How Numba compiles for a GPU: the decorators, and the factor functions compiled with them.
+"""Numba's compiler for GPUs: the decorators, and the factor functions compiled with them.
 
 Without a GPU the same code runs in Numba's CUDA simulator (``NUMBA_ENABLE_CUDASIM=1``).
 """
@@ -15,39 +15,34 @@ from hcnet.engine.compilation import compile_factors
 from hcnet.factors import HUGE
 
 SIMULATED = bool(config.ENABLE_CUDASIM)
-# Threads of a block that has nothing to do together; the simulator starts a real one for each.
+# Threads per block where threads do not cooperate.  The simulator starts a real thread for each.
 THREADS = 1 if SIMULATED else 256
-# Blocks that keep all of a GPU busy; work beyond that is shared out among them.
+# Blocks that keep a whole GPU busy; further work is shared among them.
 MOST_BLOCKS = 2 if SIMULATED else 4096
+# Threads that run in lockstep.
+WARP = 32
 
-# Blocks are few where there are few images, and Numba would say so every time.
+# With few images there are few blocks, and Numba would warn at every launch.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
 
-# Threads that work in step; a processor has so many partitions for them, each with so many
-# registers, of which a thread can have so many.
-WARP = 32
-_PARTITIONS, _REGISTERS, _MOST_REGISTERS = 4, 2**14, 248
+# A multiprocessor has so many registers, of which a thread can use so many.
+_REGISTERS, _MOST_REGISTERS = 2**16, 248
 
 Number = types.float32
-_OPTIONS: dict[str, Any] = {} if SIMULATED else {"forceinline": True}
 
-kernel: Any = cuda.jit  # started from Python
+kernel: Any = cuda.jit  # launched from Python
+inlined: Any = cuda.jit(device=True, **({} if SIMULATED else {"forceinline": True}))
 
 
 def kernel_for(threads: int) -> Any:
-    """The same, for blocks of so many threads, which have to share the registers."""
+    """The decorator of a kernel of which a multiprocessor runs so many threads at a time."""
     if SIMULATED:
         return kernel
-    warps = -(-threads // (WARP * _PARTITIONS))
-    each = _REGISTERS // (warps * WARP) // 8 * 8
-    return cuda.jit(max_registers=min(each, _MOST_REGISTERS))
-
-
-inlined: Any = cuda.jit(device=True, **_OPTIONS)  # called by kernels
+    return cuda.jit(max_registers=min(_REGISTERS // threads // 8 * 8, _MOST_REGISTERS))
 
 
 def _instructions() -> dict[str, Any]:
-    """One instruction for the larger and the smaller of two numbers; the simulator has none."""
+    """Single instructions for `larger` and `smaller`; the simulator has none."""
     if SIMULATED:
         return {}
     from numba.cuda import libdevice
@@ -66,11 +61,11 @@ def _instructions() -> dict[str, Any]:
 compiled = compile_factors(inlined, np.float32, minus_infinity=-HUGE, primitives=_instructions())
 
 
-def resident_blocks() -> int:
-    """Blocks that can work at the same time, and so wait for each other."""
+def multiprocessors() -> int:
+    """Multiprocessors of the GPU."""
     return 1 if SIMULATED else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
 def blocks_for(n: int, threads: int = THREADS) -> int:
-    """Blocks for a loop over n numbers, of which each thread takes every so many."""
+    """Number of blocks for a loop over n elements with a stride of all threads."""
     return max(min(-(-n // threads), MOST_BLOCKS), 1)

@@ -1,7 +1,7 @@
-"""Blocks of trees that share no placement, worked out instead of listed.
+"""Blocks of trees that share no placement, computed instead of listed.
 
-Trees of one channel whose elements lie a whole number of windows apart are of one colour.  Those
-of a colour are numbered image by image, line by line, and cut into blocks.
+Trees of one channel whose elements lie a whole number of windows apart have the same colour.  The
+trees of a colour are numbered image by image, line by line, and cut into blocks.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from hcnet.engine.active.admission import per_tile
 from hcnet.engine.active.geometry import Geometry
 from hcnet.engine.cuda import arrays
-from hcnet.engine.cuda.active.places import element_at
-from hcnet.engine.cuda.arrays import DeviceArray
-from hcnet.engine.cuda.compilation import THREADS, blocks_for, inlined, kernel
+from hcnet.engine.cuda.arrays import DeviceArray, launch
+from hcnet.engine.cuda.compilation import inlined, kernel
+from hcnet.engine.cuda.slots import element_at
 
 
 class Colours(NamedTuple):
-    """Sizes that kernels need."""
+    """Sizes for kernels."""
 
     images: int
     down: int  # trees of a colour in an image
@@ -31,22 +31,22 @@ class Colours(NamedTuple):
 
     @classmethod
     def of(cls, g: Geometry, n_images: int, block_size: int) -> Colours:
-        """Blocks in which about `block_size` trees have something to say about a weight, at most.
+        """Blocks in which on average at most `block_size` trees have a message for a weight.
 
-        So many has a block of as many trees where all messages are stored.  Here a tree has at
-        most as many leaves as a tile has room for, on average, each with another weight.
+        That is the size of a block where all messages are stored.  Here a tree has on average at
+        most as many leaves as a tile has slots, each with a weight of its own.
         """
         down, across = -(-g.board_height // g.window_height), -(-g.board_width // g.window_width)
-        each = n_images * down * across
+        trees = n_images * down * across
         weights = g.features * g.window_height * g.window_width
-        most = min(max(block_size * weights // per_tile(g), 1), each)
-        return cls(n_images, down, across, -(-each // most), most)
+        most = min(max(block_size * weights // per_tile(g), 1), trees)
+        return cls(n_images, down, across, -(-trees // most), most)
 
 
 def blocks_with_trees(colours: Colours, g: Geometry, covered: DeviceArray) -> NDArray[np.int64]:
-    """The blocks that have something to do."""
+    """The blocks that have a tree with active leaves."""
     busy = arrays.zeros((g.edges * colours.chunks,), np.uint8)
-    _find_busy[blocks_for(covered.size), THREADS](colours, g, covered, busy)
+    launch(_find_busy, covered.size, colours, g, covered, busy)
     return np.flatnonzero(arrays.fetch(busy))
 
 
@@ -64,7 +64,7 @@ def tree_of(block: Any, t: Any, colours: Any, g: Any) -> Any:
 
 @inlined
 def has_tree(n: Any, a: Any, row: Any, column: Any, colours: Any, g: Any, covered: Any) -> Any:
-    """Whether there is such a tree, and it has active leaves."""
+    """Whether this tree exists and has active leaves."""
     if n >= colours.images or row >= g.board_height or column >= g.board_width:
         return False
     return covered[element_at(n, a, row, column, g)] != 0
@@ -72,7 +72,7 @@ def has_tree(n: Any, a: Any, row: Any, column: Any, colours: Any, g: Any, covere
 
 @kernel
 def _find_busy(colours: Any, g: Any, covered: Any, busy: Any) -> None:
-    """Inverse of `tree_of`: the blocks of all trees."""
+    """Inverse of `tree_of`: mark the blocks of all trees."""
     h, w = g.window_height, g.window_width
     for z in range(cuda.grid(1), covered.size, cuda.gridsize(1)):
         if covered[z]:

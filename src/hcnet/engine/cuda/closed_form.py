@@ -1,9 +1,8 @@
-"""What inactive placements hear and say, without a message stored (`engine.active.closed_form`).
+"""Messages to and from inactive placements, which are not stored (`engine.active.closed_form`).
 
-On a GPU every inactive placement sums over all weights of its window: it moves no bytes that are
-not in cache, and a processor's lists of what is not zero would only send threads different ways.
-Neighbouring threads have the features of a position, so that they read neighbouring weights of W as
-it is here: (channel, di, dj, f).
+On a GPU every inactive placement sums over all weights of its window.  That reads only memory in
+the cache; the processor's lists of nonzero terms would make threads diverge.  Neighbouring threads
+compute the features of one position, so W is stored as (channel, di, dj, f) here.
 """
 
 from __future__ import annotations
@@ -14,26 +13,28 @@ import numpy as np
 from numba import cuda
 
 from hcnet.engine.active.admission import AT_ONCE
-from hcnet.engine.cuda.active.places import element_at, first_element, locate, over, step_within
 from hcnet.engine.cuda.compilation import SIMULATED, WARP, Number, compiled, inlined, kernel
-from hcnet.engine.cuda.trees import block_sums
+from hcnet.engine.cuda.slots import element_at, first_element, locate, over, weight_above
+from hcnet.engine.cuda.sums import block_sums
 from hcnet.factors import HUGE
 
 _and_down, _and_up, _larger = compiled.and_down, compiled.and_up, compiled.larger
 _or_outcome, _smaller = compiled.or_outcome, compiled.smaller
 
-# Threads that look through the placements of a tile, and through those above a tree.
+# Threads that search the placements of a tile, and that add up the leaves of a tree.
 TILE_THREADS = 2 if SIMULATED else 256
 LEAF_THREADS = 1 if SIMULATED else 2 * WARP
-_PARTIAL = max(LEAF_THREADS // WARP, 1)
+_WARPS = max(LEAF_THREADS // WARP, 1)
 
 
 @inlined
-def _heard(corner: Any, f: Any, g: Any, U: Any, W: Any, total: Any, rest: Any, least: Any) -> Any:
-    """Add to a total what a placement hears from all its trees.
+def _plus_messages(
+    total: Any, corner: Any, f: Any, g: Any, U: Any, W: Any, rest: Any, least: Any
+) -> Any:
+    """A total, plus the messages from all trees to a placement.
 
-    `rest` is no less than what trees that call (U > 0) can still add: once the total cannot rise
-    above `least` any more it is of no interest.
+    `rest` is an upper bound of the positive messages that are still to be added.  The sum stops
+    early when the total can no longer exceed `least`.
     """
     weight, features = np.uint64(f), np.uint64(g.features)
     for a in range(g.channels):
@@ -50,8 +51,8 @@ def _heard(corner: Any, f: Any, g: Any, U: Any, W: Any, total: Any, rest: Any, l
 
 
 @kernel
-def reach_of_calls(g: Any, U: Any, out: Any) -> None:
-    """The most that trees that call can tell a placement at each position; a little too much."""
+def positive_sums(g: Any, U: Any, out: Any) -> None:
+    """An upper bound of the sum of positive messages to a placement, for each position."""
     for position in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         n, i, j, _ = locate(position * g.features, g)
         corner = first_element(n, i, j, g)
@@ -65,18 +66,19 @@ def reach_of_calls(g: Any, U: Any, out: Any) -> None:
 
 
 @kernel
-def hear_all(g: Any, U: Any, W: Any, out: Any) -> None:
+def sum_messages(g: Any, U: Any, W: Any, out: Any) -> None:
     """Sums of the messages to all placements, as if none were active."""
     for number in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         n, i, j, f = locate(number, g)
         corner = first_element(n, i, j, g)
-        out[number] = _heard(corner, f, g, U, W, np.float32(0), np.float32(HUGE), np.float32(-HUGE))
+        rest, least = np.float32(HUGE), np.float32(-HUGE)
+        out[number] = _plus_messages(np.float32(0), corner, f, g, U, W, rest, least)
 
 
 @kernel
 def find_candidates(
     g: Any,
-    seats: Any,
+    slots: Any,
     at: Any,
     U: Any,
     W: Any,
@@ -86,18 +88,18 @@ def find_candidates(
     found: Any,
     beliefs: Any,
 ) -> None:
-    """The most probable inactive placements of every tile whose belief is above the threshold.
+    """The most probable inactive placements of every tile with a belief above the threshold.
 
-    A block has a tile.  Of equally probable ones the first comes first.
+    A block of threads searches a tile.  Of equally probable placements the first comes first.
     """
     best = cuda.shared.array(TILE_THREADS, Number)
     number_of = cuda.shared.array(TILE_THREADS, np.int64)
     own = cuda.local.array(AT_ONCE, Number)
     own_number = cuda.local.array(AT_ONCE, np.int64)
     tile, here = cuda.blockIdx.x, cuda.threadIdx.x
-    column, line = tile % seats.across, tile // seats.across
-    n, top, left = line // seats.down, line % seats.down * seats.height, column * seats.width
-    rows, columns = min(seats.height, g.height - top), min(seats.width, g.width - left)
+    column, line = tile % slots.across, tile // slots.across
+    n, top, left = line // slots.down, line % slots.down * slots.height, column * slots.width
+    rows, columns = min(slots.height, g.height - top), min(slots.width, g.width - left)
     bar = threshold[n]
     for k in range(AT_ONCE):
         own[k], own_number[k] = bar, -1
@@ -108,11 +110,11 @@ def find_candidates(
         position = (n * g.height + i) * g.width + j
         number = position * g.features + f
         start = prior[number if prior.size > 1 else 0]
-        b = _heard(first_element(n, i, j, g), f, g, U, W, start, reach[position], bar)
+        b = _plus_messages(start, first_element(n, i, j, g), f, g, U, W, reach[position], bar)
         if b <= bar:
             continue
         is_active = False
-        for slot in range(tile * seats.slots, (tile + 1) * seats.slots):
+        for slot in range(tile * slots.each, (tile + 1) * slots.each):
             is_active |= at[slot, 0] == i and at[slot, 1] == j and at[slot, 2] == f
         if is_active:
             continue
@@ -121,7 +123,7 @@ def find_candidates(
                 b, own[k] = own[k], b
                 number, own_number[k] = own_number[k], number
         bar = own[AT_ONCE - 1]
-    # The best of all threads, as often as there are places; who found nothing is at the bar.
+    # Take the best of all threads AT_ONCE times; threads without candidates have the threshold.
     for place in range(AT_ONCE):
         best[here], number_of[here] = own[0], own_number[0]
         cuda.syncthreads()
@@ -141,23 +143,23 @@ def find_candidates(
 
 
 @kernel
-def find_speakers(where: Any, belief: Any, least: Any, speaks: Any) -> None:
-    """Which placements have something to say to R: active ones, and beliefs of at least so much."""
+def mark_senders(where: Any, belief: Any, least: Any, sends: Any) -> None:
+    """Mark placements with messages to R: active ones, and those with a belief of `least`."""
     for number in range(cuda.grid(1), belief.size, cuda.gridsize(1)):
         if belief[number] >= least:
-            speaks[number] = 1
+            sends[number] = 1
     for slot in range(cuda.grid(1), where.size, cuda.gridsize(1)):
         if where[slot] >= 0:
-            speaks[where[slot]] = 1
+            sends[where[slot]] = 1
 
 
 @kernel
-def all_down(
+def messages_down(
     g: Any,
     size: Any,
     U: Any,
     W: Any,
-    speakers: Any,
+    senders: Any,
     begin: Any,
     beliefs: Any,
     to_S: Any,
@@ -165,12 +167,12 @@ def all_down(
     least: Any,
     out: Any,
 ) -> None:
-    """Messages down to R: (images, channels, height, width), a block for each tree.
+    """Messages down to R, (images, channels, height, width); a block of threads for each tree.
 
-    ``speakers[begin[n] : begin[n + 1]]`` are the placements of image n that have something to say:
-    row, column, feature, and slot or -1.  What inactive ones say below `least` is left out.
+    ``senders[begin[n] : begin[n + 1]]`` are the placements of image n with messages to R: row,
+    column, feature, and slot or -1.  Messages of inactive placements below `least` are left out.
     """
-    sums = cuda.shared.array((_PARTIAL, 3), Number)
+    sums = cuda.shared.array((_WARPS, 3), Number)
     height, width, over_rows, over_columns = size
     plane = g.window_height * g.window_width
     edges = g.channels * plane
@@ -180,11 +182,11 @@ def all_down(
         u = U[np.uint64(element_at(n, a, row, column, g))]
         total, first, second = np.float32(0), np.float32(-HUGE), np.float32(-HUGE)
         for k in range(begin[n] + cuda.threadIdx.x, begin[n + 1], cuda.blockDim.x):
-            step = step_within(speakers, k, row, column, g)
+            step = weight_above(senders, k, row, column, g)
             if step < 0:
                 continue
-            weight, slot = a * plane + step, np.int64(speakers[k, 3])
-            s, w = beliefs[k], W[np.uint64(weight * g.features + speakers[k, 2])]
+            weight, slot = a * plane + step, np.int64(senders[k, 3])
+            s, w = beliefs[k], W[np.uint64(weight * g.features + senders[k, 2])]
             if slot >= 0:
                 edge = np.uint64(slot * edges + weight)
                 s, w = s - to_S[edge], w - to_W[edge]

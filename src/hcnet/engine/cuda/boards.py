@@ -1,4 +1,4 @@
-"""Boards on a GPU: evidence, which elements have a tree, and the list of those trees."""
+"""Boards on a GPU: evidence, and the trees that have active leaves."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from hcnet.engine.active.geometry import Geometry
 from hcnet.engine.cuda import arrays
-from hcnet.engine.cuda.active.places import Seats, run_apart, runs_above, step_within
-from hcnet.engine.cuda.arrays import DeviceArray, hold
+from hcnet.engine.cuda.arrays import DeviceArray, hold, launch
 from hcnet.engine.cuda.compilation import THREADS, blocks_for, compiled, kernel
+from hcnet.engine.cuda.slots import Slots, run_distance, slot_runs, weight_above
+from hcnet.layers import FeatureLayer
 
 _larger = compiled.larger
 
-# What is known of a tree: seven numbers, and one that lets it begin with a line of cache.
+# Numbers stored for a tree: seven, and one so that each tree starts at a cache line.
 TREE_NUMBERS = 8
 
 
@@ -25,12 +26,12 @@ TREE_NUMBERS = 8
 class Trees:
     """Trees that have active leaves, image by image, line by line."""
 
-    where: DeviceArray  # (trees, 8): image, channel, row, column of the board, `runs_above`
-    firsts: NDArray[np.int64]  # (images + 1,): where those of an image begin
+    where: DeviceArray  # (trees, 8): image, channel, row, column of the board, `slot_runs`
+    firsts: NDArray[np.int64]  # (images + 1,): first tree of every image
 
     @property
     def n(self) -> int:
-        """How many."""
+        """Number of trees."""
         return int(self.firsts[-1])
 
 
@@ -38,41 +39,35 @@ NO_TREES = Trees(None, np.zeros(1, np.int64))
 
 
 def find_trees(
-    g: Geometry, seats: Seats, n_images: int, at: DeviceArray, observed: DeviceArray
+    g: Geometry, slots: Slots, n_images: int, at: DeviceArray, observed: DeviceArray
 ) -> tuple[DeviceArray, Trees]:
-    """Which elements of the board have trees, and a list of them."""
+    """A mask of the board's elements that have a tree with active leaves, and their list."""
     covered = arrays.empty((observed.size,), np.uint8)
-    _cover[blocks_for(covered.size), THREADS](g, seats, at, observed, covered)
+    launch(_cover, covered.size, g, slots, at, observed, covered)
     lines = covered.size // g.board_width
     counts = arrays.empty((lines,), np.int64)
-    _count[blocks_for(lines), THREADS](covered, g.board_width, counts)
+    launch(_count, lines, covered, g.board_width, counts)
     begin = np.concatenate([[0], np.cumsum(arrays.fetch(counts))])
     where = arrays.empty((max(int(begin[-1]), 1), TREE_NUMBERS), np.int32)
-    _list[blocks_for(lines), THREADS](g, seats, covered, hold(begin), where)
+    launch(_list, lines, g, slots, covered, hold(begin), where)
     return covered, Trees(where, begin[:: lines // n_images])
 
 
 def fill_board(
-    values: DeviceArray,
-    image_size: tuple[int, int],
-    overhang: tuple[int, int],
-    g: Geometry,
-    observed: DeviceArray,
-    out: DeviceArray,
+    values: DeviceArray, layer: FeatureLayer, g: Geometry, observed: DeviceArray, out: DeviceArray
 ) -> None:
-    """Values of (images, channels, height, width) on the board; 0 where nothing is observed."""
-    _fill[blocks_for(out.size), THREADS](
-        arrays.flat(values), (*image_size, *overhang), g, observed, out
-    )
+    """Put values (images, channels, height, width) on the board; 0 where nothing is observed."""
+    size = (*layer.image_size, *layer.overhang)
+    launch(_fill, out.size, arrays.flat(values), size, g, observed, out)
 
 
-def fall_silent(covered: DeviceArray, E: DeviceArray, U: DeviceArray) -> None:
-    """Where there is no tree, U is the evidence."""
-    _fall_silent[blocks_for(U.size), THREADS](covered, E, U)
+def reset_uncovered(covered: DeviceArray, E: DeviceArray, U: DeviceArray) -> None:
+    """Set U to the evidence where there is no tree."""
+    launch(_reset_uncovered, U.size, covered, E, U)
 
 
 def strongest(E: DeviceArray, n_images: int) -> NDArray[np.float32]:
-    """The largest evidence of every image, without its sign."""
+    """The largest absolute evidence of every image."""
     found = hold(np.zeros(n_images, np.float32))
     size = E.size // n_images
     _strongest[(blocks_for(size), blocks_for(n_images, 1)), THREADS](E, size, found)
@@ -90,17 +85,17 @@ def _fill(values: Any, size: Any, g: Any, observed: Any, out: Any) -> None:
 
 
 @kernel
-def _cover(g: Any, seats: Any, at: Any, observed: Any, covered: Any) -> None:
+def _cover(g: Any, slots: Any, at: Any, observed: Any, covered: Any) -> None:
     for z in range(cuda.grid(1), covered.size, cuda.gridsize(1)):
         line, column = z // g.board_width, z % g.board_width
         plane, row = line // g.board_height, line % g.board_height
         n, found = plane // g.channels, 0
         if observed[z]:
-            first, length, runs = runs_above(n, row, column, g, seats)
+            first, length, runs = slot_runs(n, row, column, g, slots)
             for y in range(runs):
-                begin = first + y * run_apart(seats)
+                begin = first + y * run_distance(slots)
                 for slot in range(begin, begin + length):
-                    if step_within(at, slot, row, column, g) >= 0:
+                    if weight_above(at, slot, row, column, g) >= 0:
                         found = 1
         covered[z] = found
 
@@ -115,7 +110,7 @@ def _count(covered: Any, width: Any, counts: Any) -> None:
 
 
 @kernel
-def _list(g: Any, seats: Any, covered: Any, begin: Any, where: Any) -> None:
+def _list(g: Any, slots: Any, covered: Any, begin: Any, where: Any) -> None:
     for line in range(cuda.grid(1), begin.size - 1, cuda.gridsize(1)):
         plane, k = line // g.board_height, begin[line]
         for column in range(g.board_width):
@@ -123,12 +118,12 @@ def _list(g: Any, seats: Any, covered: Any, begin: Any, where: Any) -> None:
                 n, row = plane // g.channels, line % g.board_height
                 where[k, 0], where[k, 1] = n, plane % g.channels
                 where[k, 2], where[k, 3] = row, column
-                where[k, 4], where[k, 5], where[k, 6] = runs_above(n, row, column, g, seats)
+                where[k, 4], where[k, 5], where[k, 6] = slot_runs(n, row, column, g, slots)
                 k += 1
 
 
 @kernel
-def _fall_silent(covered: Any, E: Any, U: Any) -> None:
+def _reset_uncovered(covered: Any, E: Any, U: Any) -> None:
     for z in range(cuda.grid(1), U.size, cuda.gridsize(1)):
         if not covered[z]:
             U[z] = E[z]

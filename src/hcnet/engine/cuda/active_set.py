@@ -1,14 +1,14 @@
-"""A feature layer on a GPU of which only what is undecided has messages: the active set."""
+"""A feature layer on a GPU in which only undecided placements have messages: the active set."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import assert_never
 
 import numpy as np
 
-from hcnet.archive.kinds import Array, Converted, InPlace, Number
+from hcnet.archive.kinds import Array, Converted, InPlace
 from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.active.admission import AT_ONCE, admitted, per_tile, tiles_of, tiling
 from hcnet.engine.active.geometry import (
@@ -21,33 +21,28 @@ from hcnet.engine.active.geometry import (
     to_placements,
     to_weights,
 )
-from hcnet.engine.cuda import arrays
-from hcnet.engine.cuda.active import closed_form, sums, updates
-from hcnet.engine.cuda.active.boards import (
+from hcnet.engine.cuda import arrays, closed_form, sums, updates
+from hcnet.engine.cuda.arrays import DeviceArray, fetch, hold, launch
+from hcnet.engine.cuda.boards import (
     NO_TREES,
     TREE_NUMBERS,
-    fall_silent,
     fill_board,
     find_trees,
+    reset_uncovered,
     strongest,
 )
-from hcnet.engine.cuda.active.colours import Colours, blocks_with_trees
-from hcnet.engine.cuda.active.places import Seats, places, seated
-from hcnet.engine.cuda.arrays import DeviceArray, fetch, hold
-from hcnet.engine.cuda.compilation import THREADS, blocks_for, resident_blocks
-from hcnet.engine.cuda.engine import CUDAEngine
-from hcnet.engine.cuda.orders import IN_LANES, Order
+from hcnet.engine.cuda.colours import Colours, blocks_with_trees
+from hcnet.engine.cuda.compilation import blocks_for, multiprocessors
+from hcnet.engine.cuda.lanes import Lanes, copy_to_lanes, merge_lanes
+from hcnet.engine.cuda.slots import Slots, assign_slots, slot_positions
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 
-# A tree alone takes 2 µs, a block of trees at once 15: images of more windows than this are worked
-# on in blocks, unless another schedule was asked for.
+# A tree alone takes 2 µs, a block of trees at once 15: images of more windows than this are updated
+# in blocks, unless the user chose a schedule.
 WINDOWS = 8
-# Changes of W are put down as whole numbers, of which the largest evidence ever heard is so many:
-# more than a float can tell apart, and few enough that no sum of them overflows.
-UNITS = 2.0**32
 
 
 class ActiveCUDAPassing(Stateful):
@@ -55,32 +50,35 @@ class ActiveCUDAPassing(Stateful):
 
     def __init__(
         self,
-        engine: CUDAEngine,
+        deterministic: bool,
         layer: FeatureLayer,
         observed: BoolArray,
         evidence: FloatArray,
         placement_prior: FloatArray | float,
         weight_prior: FloatArray,
     ) -> None:
-        """Nothing is active; the arguments are those of `engine.active.passing.ActivePassing`."""
-        self._engine, self._layer, self._g = engine, layer, geometry(layer)
+        """Nothing is active; the arguments are those of `engine.active.passing.ActivePassing`.
+
+        Images in lanes of their own share W.  If updates are to be `deterministic`, each has a
+        copy, and changes are merged in a fixed order; otherwise all add to W at the same time.
+        """
+        self._deterministic, self._layer, self._g = deterministic, layer, geometry(layer)
         self._n_images = len(evidence)
         self._tiles = tiling(self._g, self._n_images)
-        self._seats = Seats.of(self._g, self._tiles)
+        self._slots = Slots.of(self._g, self._tiles)
         self._observed = hold(to_board(layer, observed).view(np.uint8))
         self._weight_prior = hold(to_weights(weight_prior))
         self._carried = arrays.zeros(self._weight_prior.shape)
         self._W = arrays.copied(self._weight_prior)
-        slots = self._n_images * self._seats.per_image
-        self._to_S = arrays.empty((slots * self._g.edges,))
-        self._to_W = arrays.empty((slots * self._g.edges,))
-        self._S, self._sums = arrays.zeros((slots,)), arrays.zeros((slots,))
+        n_slots = self._tiles.tiles * self._slots.each
+        self._to_S = arrays.empty((n_slots * self._g.edges,))
+        self._to_W = arrays.empty((n_slots * self._g.edges,))
+        self._S, self._sums = arrays.zeros((n_slots,)), arrays.zeros((n_slots,))
         board = self._observed.shape
         self._E, self._U = arrays.zeros(board), arrays.zeros(board)
-        self._loudest = 0.0  # evidence ever heard: no message is larger
-        self._orders: dict[Schedule, Order] = {}
+        self._lanes: dict[Schedule, Lanes] = {}
         self._blocks: dict[Schedule, tuple[Colours, IntArray]] = {}
-        self._seat(np.full(slots, -1))
+        self._set_active(np.full(n_slots, -1))
         self.hear(hold(evidence))
         if np.ndim(placement_prior) == 0:
             self._prior = hold(np.array([placement_prior], np.float32))
@@ -89,7 +87,7 @@ class ActiveCUDAPassing(Stateful):
 
     @property
     def n_active(self) -> int:
-        """Placements that have messages."""
+        """Number of placements that have messages."""
         return int((self._where >= 0).sum())
 
     def saved_fields(self, finished: bool) -> Fields:
@@ -99,7 +97,6 @@ class ActiveCUDAPassing(Stateful):
             "_where": Array(np.int64, self._where.shape),
             **{name: InPlace(fetch, hold) for name in names},
             "_prior": Converted(Array(np.float32, (None,), finite=False), fetch, hold),
-            "_loudest": Number(),
         }
 
     def after_restore(self, finished: bool) -> None:
@@ -110,30 +107,33 @@ class ActiveCUDAPassing(Stateful):
         there = where[taken]
         if len(np.unique(there)) < len(there) or there.max(initial=0) >= positions:
             raise ValueError("its active placements lie outside the images, or are there twice")
-        if (tiles_of(g, self._tiles, there) != taken // self._seats.slots).any():
-            raise ValueError("its active placements are not where they belong")
+        if (tiles_of(g, self._tiles, there) != taken // self._slots.each).any():
+            raise ValueError("its active placements are in the wrong tiles")
         if self._prior.size not in (1, positions):
             raise ValueError("its prior is incomplete")
-        self._seat(where)
+        self._set_active(where)
 
     def carry(self, beliefs: FloatArray) -> None:
-        """Add what was learned elsewhere to the beliefs of W: until the next call."""
+        """Add what was learned elsewhere to the beliefs of W, until the next call."""
         self._carried = hold(to_weights(beliefs))
-        self._refresh()
+        self._sum_beliefs()
 
     def hear(self, evidence: DeviceArray) -> None:
-        """New evidence for R."""
-        layer = self._layer
-        size = layer.image_size, layer.overhang
-        fill_board(evidence, *size, self._g, self._observed, self._E)
-        fall_silent(self._covered, self._E, self._U)
+        """Set the evidence for R."""
+        fill_board(evidence, self._layer, self._g, self._observed, self._E)
+        reset_uncovered(self._covered, self._E, self._U)
 
     def expect(self, placement_prior: DeviceArray) -> None:
-        """Another prior of S."""
+        """Set the prior of S."""
         if self._prior.size == 1:
             self._prior = arrays.empty((placement_prior.size,))
-        sums.features_inside[blocks_for(placement_prior.size), THREADS](
-            arrays.flat(placement_prior), self._g.features, self._g.positions, self._prior
+        launch(
+            sums.features_last,
+            placement_prior.size,
+            arrays.flat(placement_prior),
+            self._g.features,
+            self._g.positions,
+            self._prior,
         )
         self._add_prior()
 
@@ -145,16 +145,21 @@ class ActiveCUDAPassing(Stateful):
         self._admit()
         before = arrays.copied(self._S)
         if self._trees.n:
-            self._update_all(schedule, rng, np.float32(damping))
-            self._refresh()
+            self._update_all(schedule, rng if schedule.shuffle else None, np.float32(damping))
+            self._sum_beliefs()
         return max(arrays.largest(self._S, before), arrays.largest(self._W, weights))
 
     def up(self) -> DeviceArray:
         """Sums of the messages to S: (images, features, height, width)."""
         g = self._g
         out = arrays.empty((self._n_images, g.features, g.height, g.width))
-        sums.features_outside[blocks_for(out.size), THREADS](
-            self._all_sums(), g.features, g.positions, arrays.flat(out)
+        launch(
+            sums.features_first,
+            out.size,
+            self._all_sums(),
+            g.features,
+            g.positions,
+            arrays.flat(out),
         )
         return out
 
@@ -162,28 +167,25 @@ class ActiveCUDAPassing(Stateful):
         """Messages to R: (images, channels, height, width); those below `least` may be missing."""
         g, layer = self._g, self._layer
         belief = self._all_beliefs()
-        # A message is at most what the placement or the weight says, and a placement hears from
-        # no tree more than the loudest says.
-        quiet = np.float32(max(least - arrays.largest(self._U), -HUGE))
-        speaks = arrays.zeros(belief.shape, np.uint8)
-        closed_form.find_speakers[blocks_for(belief.size), THREADS](
-            self._at_slot, belief, quiet, speaks
-        )
-        numbers = np.flatnonzero(fetch(speaks))
+        # A message is at most the belief of its placement minus the message from its tree, which
+        # is at least minus the largest U.
+        enough = np.float32(max(least - arrays.largest(self._U), -HUGE))
+        sends = arrays.zeros(belief.shape, np.uint8)
+        launch(closed_form.mark_senders, belief.size, self._in_slot, belief, enough, sends)
+        numbers = np.flatnonzero(fetch(sends))
         n, f, i, j = coordinates(g, numbers).T
-        heard = arrays.empty((max(len(numbers), 1),))
-        arrays.take(belief, hold(numbers), heard)
-        slots = self._slots_of(numbers)
-        speakers = np.stack([i, j, f, slots], axis=1).astype(np.int32)
+        beliefs = arrays.empty((max(len(numbers), 1),))
+        arrays.take(belief, hold(numbers), beliefs)
+        senders = np.stack([i, j, f, self._slots_of(numbers)], axis=1).astype(np.int32)
         out = arrays.empty((self._n_images, g.channels, *layer.image_size))
-        closed_form.all_down[blocks_for(out.size, 1), closed_form.LEAF_THREADS](
+        closed_form.messages_down[blocks_for(out.size, 1), closed_form.LEAF_THREADS](
             g,
             (*layer.image_size, *layer.overhang),
             self._U,
-            self._features_last(),
-            hold(speakers if len(numbers) else np.zeros((1, 4), np.int32)),
+            self._W_features_last(),
+            hold(senders if len(numbers) else np.zeros((1, 4), np.int32)),
             hold(np.searchsorted(n, np.arange(self._n_images + 1))),
-            heard,
+            beliefs,
             self._to_S,
             self._to_W,
             np.float32(least),
@@ -205,51 +207,49 @@ class ActiveCUDAPassing(Stateful):
         return found[np.lexsort(found.T[::-1])]
 
     def _slots_of(self, numbers: IntArray) -> IntArray:
-        """The slots of some placements, -1 for those that are inactive; numbers in order."""
+        """The slots of some placements, in order; -1 for inactive ones."""
         slots = np.full(len(numbers), -1)
         taken = np.flatnonzero(self._where >= 0)
         slots[np.searchsorted(numbers, self._where[taken])] = taken
         return slots
 
-    def _features_last(self) -> DeviceArray:
+    def _W_features_last(self) -> DeviceArray:
         """Beliefs of W as (channel, di, dj, f)."""
         out = arrays.empty(self._W.shape)
-        sums.features_inside[blocks_for(out.size), THREADS](
-            self._W, self._g.features, self._g.edges, out
-        )
+        launch(sums.features_last, out.size, self._W, self._g.features, self._g.edges, out)
         return out
 
     def _all_sums(self) -> DeviceArray:
-        """What every placement hears, in the order of their numbers."""
+        """Sums of the messages to all placements, in the order of their numbers."""
         g = self._g
         out = arrays.empty((self._n_images * g.positions * g.features,))
-        closed_form.hear_all[blocks_for(out.size), THREADS](g, self._U, self._features_last(), out)
-        sums.put_active[blocks_for(self._at_slot.size), THREADS](self._at_slot, self._sums, out)
+        W = self._W_features_last()
+        launch(closed_form.sum_messages, out.size, g, self._U, W, out)
+        launch(sums.scatter_slots, self._in_slot.size, self._in_slot, self._sums, out)
         return out
 
     def _all_beliefs(self) -> DeviceArray:
         belief = self._all_sums()
-        sums.add_to_all[blocks_for(belief.size), THREADS](self._prior, belief)
+        launch(sums.add_prior_to_all, belief.size, self._prior, belief)
         return belief
 
     def _admit(self) -> None:
-        """Let undecided placements in, and decided ones go."""
+        """Make undecided placements active, and decided ones inactive."""
         g, S = self._g, fetch(self._S)
         peaks = strongest(self._E, self._n_images)
-        self._loudest = max(self._loudest, float(peaks.max(initial=0.0)))
         taken = self._where >= 0
         active = self._where[taken], S[taken]
         now = admitted(g, self._tiles, peaks, active, self._candidates(-peaks))
         if np.array_equal(now, np.sort(active[0])):
             return
-        where, fresh = seated(g, self._tiles, self._where, now)
-        self._seat(where)
-        fall_silent(self._covered, self._E, self._U)
+        where, fresh = assign_slots(g, self._tiles, self._where, now)
+        self._set_active(where)
+        reset_uncovered(self._covered, self._E, self._U)
         if len(fresh):
             sums.start_messages[len(fresh), sums.SUM_THREADS](
                 hold(fresh),
                 g,
-                self._seats,
+                self._slots,
                 self._at,
                 self._observed,
                 self._U,
@@ -257,19 +257,19 @@ class ActiveCUDAPassing(Stateful):
                 self._to_S,
                 self._to_W,
             )
-        self._refresh()
+        self._sum_beliefs()
 
     def _candidates(self, threshold: FloatArray) -> tuple[IntArray, FloatArray]:
         g, n = self._g, self._tiles.tiles
         reach = arrays.empty((self._n_images * g.positions,))
-        closed_form.reach_of_calls[blocks_for(reach.size), THREADS](g, self._U, reach)
+        launch(closed_form.positive_sums, reach.size, g, self._U, reach)
         found, beliefs = arrays.empty((n * AT_ONCE,), np.int64), arrays.empty((n * AT_ONCE,))
         closed_form.find_candidates[n, closed_form.TILE_THREADS](
             g,
-            self._seats,
+            self._slots,
             self._at,
             self._U,
-            self._features_last(),
+            self._W_features_last(),
             self._prior,
             reach,
             hold(threshold),
@@ -279,18 +279,19 @@ class ActiveCUDAPassing(Stateful):
         where = fetch(found)
         return where[where >= 0], fetch(beliefs)[where >= 0]
 
-    def _seat(self, where: IntArray) -> None:
-        """Who is in which slot, and what follows from it."""
+    def _set_active(self, where: IntArray) -> None:
+        """Set the placement of every slot, and find the trees above which they lie."""
         g = self._g
-        # Two lists of trees at a time would be more memory than was said.
-        self._orders.clear()
+        # The old list of trees is freed first: both together would exceed `active_device_memory`.
+        self._lanes.clear()
         self._blocks.clear()
         self._at = self._covered = None
         self._trees = NO_TREES
-        self._where, self._at_slot = where, hold(where)
-        self._at = hold(places(g, where))
-        what = self._seats, self._n_images, self._at, self._observed
-        self._covered, self._trees = find_trees(g, *what)
+        self._where, self._in_slot = where, hold(where)
+        self._at = hold(slot_positions(g, where))
+        self._covered, self._trees = find_trees(
+            g, self._slots, self._n_images, self._at, self._observed
+        )
         taken = np.flatnonzero(where >= 0)
         self._taken = hold(taken)
         feature = where[taken] % g.features
@@ -298,14 +299,16 @@ class ActiveCUDAPassing(Stateful):
         self._by_feature = hold(taken[order])
         self._feature_begin = hold(np.searchsorted(feature[order], np.arange(g.features + 1)))
 
-    def _refresh(self) -> None:
-        """Beliefs from the messages, added up anew."""
+    def _sum_beliefs(self) -> None:
+        """Compute the beliefs from the messages."""
         edges = self._g.edges
         if self._taken.size:
             sums.sum_placements[self._taken.size, sums.SUM_THREADS](
                 self._taken, edges, self._to_S, self._sums
             )
-        sums.sum_weights[blocks_for(self._W.size), THREADS](
+        launch(
+            sums.sum_weights,
+            self._W.size,
             self._by_feature,
             self._feature_begin,
             edges,
@@ -317,104 +320,109 @@ class ActiveCUDAPassing(Stateful):
         self._add_prior()
 
     def _add_prior(self) -> None:
-        sums.add_prior[blocks_for(self._at_slot.size), THREADS](
-            self._at_slot, self._prior, self._sums, self._S
-        )
+        launch(sums.add_prior, self._in_slot.size, self._in_slot, self._prior, self._sums, self._S)
 
     def _update_all(
-        self, schedule: Schedule, rng: np.random.Generator, damping: np.float32
+        self, schedule: Schedule, rng: np.random.Generator | None, damping: np.float32
     ) -> None:
-        if schedule.name in IN_LANES:
-            self._update_lanes(schedule, rng if schedule.shuffle else None, damping)
-        elif schedule.name == "blocks":
-            self._update_blocks(schedule, rng if schedule.shuffle else None, damping)
-        else:
-            blocks = blocks_for(self._trees.n, 1)
-            updates.flood_kernel()[blocks, updates.TREE_THREADS](
-                self._trees.where,
-                np.int64(self._trees.n),
-                *self._places,
-                self._W,
-                self._to_S,
-                self._to_W,
-                damping,
-            )
-
-    @property
-    def _places(self) -> tuple[Any, ...]:
-        """What all updates begin with."""
-        return self._g, self._seats, self._at, self._E, self._U, self._S
+        match schedule.name:
+            case "sequential" | "per-image":
+                self._update_lanes(schedule, rng, damping)
+            case "blocks":
+                self._update_blocks(schedule, rng, damping)
+            case "flooding":  # every tree is a lane, and sees the beliefs before the sweep
+                numbers = hold(np.arange(self._trees.n + 1))
+                lanes = numbers, numbers[:-1], numbers[1:]
+                self._run_lanes("none", lanes, self._W, 0, damping)
+            case unknown:
+                assert_never(unknown)
 
     def _update_lanes(
         self, schedule: Schedule, rng: np.random.Generator | None, damping: np.float32
     ) -> None:
-        """Lanes at the same time, as `CUDAEngine.lanes`."""
-        deterministic = self._engine.deterministic
-        if schedule not in self._orders:
-            firsts, sharing = self._trees.firsts, self._n_images
-            if schedule.name == "sequential":
-                firsts, sharing = firsts[[0, -1]], 1
-            n = schedule.rounds if deterministic and sharing > 1 else 1
-            self._orders[schedule] = Order(firsts, sharing, n)
-        rounds = self._orders[schedule].rounds_of(rng)
-        shared = rounds[0].sharing > 1 and not deterministic
-        W, W_from, merge = self._engine.copies(self._W, 1, rounds[0], deterministic)
-        for k, lanes in enumerate(rounds):
-            work = updates.lanes_kernel("shared" if shared else "own")
-            work[lanes.begin.size, updates.TREE_THREADS](
-                lanes.order,
-                lanes.begin,
-                lanes.end,
-                self._trees.where,
-                *self._places,
-                W,
-                W_from,
-                self._to_S,
-                self._to_W,
-                damping,
-            )
-            merge(k + 1 < len(rounds))
+        """All lanes at the same time: one, or one for each image."""
+        firsts = self._trees.firsts
+        if schedule.name == "sequential":
+            firsts = firsts[[0, -1]]
+        shared = len(firsts) > 2
+        copying = shared and self._deterministic
+        if schedule not in self._lanes:
+            self._lanes[schedule] = Lanes(firsts, schedule.rounds if copying else 1)
+        lanes = self._lanes[schedule]
+        lanes.arrange(rng)
+        if not copying:
+            change: updates.Change = "shared" if shared else "own"
+            self._run_lanes(change, (lanes.order, *lanes.rounds[0]), self._W, 0, damping)
+            return
+        copies = self._copies
+        copy_to_lanes(self._W, copies)
+        for k, part in enumerate(lanes.rounds):
+            self._run_lanes("own", (lanes.order, *part), copies, self._W.size, damping)
+            merge_lanes(copies, self._W, k + 1 < len(lanes.rounds))
+
+    @cached_property
+    def _copies(self) -> DeviceArray:
+        """Copies of W, one for each image."""
+        return arrays.empty((self._n_images * self._W.size,))
+
+    def _run_lanes(
+        self,
+        change: updates.Change,
+        lanes: tuple[DeviceArray, DeviceArray, DeviceArray],
+        W: DeviceArray,
+        apart: int,
+        damping: np.float32,
+    ) -> None:
+        """Run `updates.lanes_kernel`; `lanes` is its order, begin and end."""
+        updates.lanes_kernel(change)[lanes[1].size, updates.TREE_THREADS](
+            *lanes,
+            self._trees.where,
+            self._g,
+            self._slots,
+            self._at,
+            *(self._E, self._U, self._S, W, self._to_S, self._to_W),
+            np.int64(apart),
+            damping,
+        )
 
     def _update_blocks(
         self, schedule: Schedule, rng: np.random.Generator | None, damping: np.float32
     ) -> None:
-        """Blocks of one colour one after the other; the trees of each at the same time."""
+        """One block after the other, the trees of each at the same time."""
         if schedule not in self._blocks:
             colours = Colours.of(self._g, self._n_images, schedule.block_size)
             self._blocks[schedule] = colours, blocks_with_trees(colours, self._g, self._covered)
         colours, blocks = self._blocks[schedule]
         sequence = blocks if rng is None else rng.permutation(blocks)
-        scale = UNITS / max(self._loudest, 1e-30)
-        at_once = min(colours.most, updates.TREES_AT_ONCE * resident_blocks())
+        at_once = min(colours.most, updates.TREES_AT_ONCE * multiprocessors())
         updates.blocks_kernel()[at_once, updates.TREE_THREADS](
             hold(sequence),
             colours,
             self._covered,
-            *self._places,
-            self._W,
-            self._to_S,
-            self._to_W,
+            self._g,
+            self._slots,
+            self._at,
+            *(self._E, self._U, self._S, self._W, self._to_S, self._to_W),
             self._held,
-            np.float64(scale),
             damping,
         )
 
     @cached_property
     def _held(self) -> DeviceArray:
-        """What blocks have to say about W, before it is added; 0 between them."""
+        """Changes of W during a block, in steps of the grid; 0 between blocks."""
         return hold(np.zeros(self._W.size, np.int64))
 
 
 def active_device_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> int:
-    """Bytes that the active set takes on the GPU; `lanes` have copies of the weights.
+    """Bytes that the active set takes on the GPU; each of several `lanes` has a copy of W.
 
     Messages of all slots; boards with their trees and the order of those; beliefs of W with
-    priors, sums and what blocks put down; what is known of slots, and of positions.
+    priors, sums and held changes; arrays of slots, and of positions.
     """
     g = geometry(layer)
     tiles = tiling(g, n_images)
     slots = tiles.tiles * per_tile(g)
     boards = n_images * g.board_size * (4 + 4 + 1 + 1 + 4 * TREE_NUMBERS + 8)
     weights = g.edges * g.features * (5 * 4 + 8 + (4 * lanes if lanes > 1 else 0))
-    found = 12 * AT_ONCE * tiles.tiles + 4 * n_images * g.positions
-    return slots * (8 * g.edges + 60) + boards + weights + found
+    candidates = 12 * AT_ONCE * tiles.tiles + 4 * n_images * g.positions
+    return slots * (8 * g.edges + 60) + boards + weights + candidates

@@ -1,9 +1,10 @@
-"""Where active placements, their messages and trees lie on a GPU.
+"""Slots: where active placements and their messages lie on a GPU.
 
-Every tile has room for so many active placements: its *slots*, one after the other, so that
-placements come and go without moving anybody's messages.  Messages lie by slot, in the order of
-the weights.  A tree is covered by placements of at most two by two tiles, and the slots of tiles
-side by side follow each other: a tree finds its leaves in one or two runs of slots.
+Each tile has a fixed number of slots, one for each placement that can be active there, so that
+placements come and go without moving the messages of others.  Messages are stored by slot, in the
+order of the weights.  A tree is covered by placements of at most two by two tiles.  The slots of
+neighbouring tiles of a row follow each other, so the leaves of a tree lie in one or two runs of
+slots.
 """
 
 from __future__ import annotations
@@ -21,36 +22,31 @@ from hcnet.engine.cuda.compilation import inlined
 locate = inlined(geometry.locate.py_func)
 first_element = inlined(geometry.first_element.py_func)
 
-# Row of a slot that is empty: far from every tree.
+# Row of an empty slot: far from every tree.
 NOWHERE = -(2**30)
 
 
-class Seats(NamedTuple):
-    """Sizes that kernels need beside `Geometry`."""
+class Slots(NamedTuple):
+    """Sizes for kernels, beside `Geometry`."""
 
-    down: int  # tiles
+    down: int  # tiles of an image
     across: int
     height: int  # of a tile
     width: int
-    slots: int  # of a tile
+    each: int  # slots of a tile
 
     @classmethod
-    def of(cls, g: Geometry, tiles: Tiling) -> Seats:
-        """For the tiles of a layer."""
+    def of(cls, g: Geometry, tiles: Tiling) -> Slots:
+        """The slots of a layer."""
         return cls(tiles.down, tiles.across, tiles.height, tiles.width, per_tile(g))
 
-    @property
-    def per_image(self) -> int:
-        """Slots of an image."""
-        return self.down * self.across * self.slots
 
-
-def seated(
+def assign_slots(
     g: Geometry, tiles: Tiling, before: IntArray, active: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Slots of another set of active placements, and which of them are new.
+    """Slots of a new set of active placements, and which slots hold new placements.
 
-    ``before[k]`` is the placement in slot k, or -1.  Who stays keeps its slot.
+    ``before[k]`` is the placement in slot k, or -1.  Placements that stay keep their slots.
     """
     taken = np.flatnonzero(before >= 0)
     stay = np.isin(before[taken], active)
@@ -67,7 +63,7 @@ def seated(
     return after, fresh
 
 
-def places(g: Geometry, where: IntArray) -> NDArray[np.int32]:
+def slot_positions(g: Geometry, where: IntArray) -> NDArray[np.int32]:
     """(slots, 3): row, column and feature of the placement in every slot."""
     found = np.full((len(where), 3), NOWHERE, np.int32)
     taken = np.flatnonzero(where >= 0)
@@ -84,34 +80,34 @@ def element_at(n: Any, a: Any, row: Any, column: Any, g: Any) -> Any:
 
 @inlined
 def over(a: Any, b: Any) -> Any:
-    """A whole number divided by another; neither is negative, and dividing long ones is slow."""
+    """The quotient of two non-negative integers below 2³²: 64-bit division is slow."""
     return np.int64(np.uint32(a) // np.uint32(b))
 
 
 @inlined
-def runs_above(n: Any, row: Any, column: Any, g: Any, seats: Any) -> Any:
-    """The slots of the tiles above an element of the board: one or two runs.
+def slot_runs(n: Any, row: Any, column: Any, g: Any, slots: Any) -> Any:
+    """Runs of slots that hold all placements above an element of the board.
 
-    The first slot of the first run, how long a run is, and how many there are; the second begins
-    `run_apart` later.
+    The first slot of the first run, the length of a run, and the number of runs (one or two).  The
+    second run begins `run_distance` later.
     """
-    top = over(max(row - g.window_height + 1, 0), seats.height)
-    bottom = over(min(row, g.height - 1), seats.height)
-    left = over(max(column - g.window_width + 1, 0), seats.width)
-    right = over(min(column, g.width - 1), seats.width)
-    first = ((n * seats.down + top) * seats.across + left) * seats.slots
-    return first, (right + 1 - left) * seats.slots, bottom + 1 - top
+    top = over(max(row - g.window_height + 1, 0), slots.height)
+    bottom = over(min(row, g.height - 1), slots.height)
+    left = over(max(column - g.window_width + 1, 0), slots.width)
+    right = over(min(column, g.width - 1), slots.width)
+    first = ((n * slots.down + top) * slots.across + left) * slots.each
+    return first, (right + 1 - left) * slots.each, bottom + 1 - top
 
 
 @inlined
-def run_apart(seats: Any) -> Any:
-    """Slots of a row of tiles."""
-    return seats.across * seats.slots
+def run_distance(slots: Any) -> Any:
+    """Number of slots in a row of tiles."""
+    return slots.across * slots.each
 
 
 @inlined
-def step_within(at: Any, slot: Any, row: Any, column: Any, g: Any) -> Any:
-    """From the first weight of a channel to the one above an element; -1 if there is none."""
+def weight_above(at: Any, slot: Any, row: Any, column: Any, g: Any) -> Any:
+    """Which weight of a channel lies on an element; -1 if the placement does not cover it."""
     di, dj = row - at[slot, 0], column - at[slot, 1]
     if 0 <= di < g.window_height and 0 <= dj < g.window_width:
         return di * g.window_width + dj

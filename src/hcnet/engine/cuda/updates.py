@@ -1,7 +1,7 @@
-"""Messages of the trees of active placements on a GPU: a warp for each tree.
+"""Messages of the trees of active placements on a GPU: one warp updates one tree at a time.
 
-A tree has few active leaves.  Lanes go through their trees one after the other, each with a warp
-of its own; blocks have so many trees at the same time.
+A tree has few active leaves.  The trees of a lane are updated one after the other, all lanes at
+the same time; the trees of a block are updated at the same time, one block after the other.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numba import cuda
 
-from hcnet.engine.cuda.active.colours import has_tree, tree_of
-from hcnet.engine.cuda.active.places import element_at, run_apart, runs_above, step_within
+from hcnet.engine.cuda.colours import has_tree, tree_of
 from hcnet.engine.cuda.compilation import (
     SIMULATED,
     WARP,
@@ -24,75 +23,73 @@ from hcnet.engine.cuda.compilation import (
     kernel,
     kernel_for,
 )
-from hcnet.engine.cuda.trees import block_sums
+from hcnet.engine.cuda.slots import element_at, run_distance, slot_runs, weight_above
+from hcnet.engine.cuda.sums import block_sums
 from hcnet.factors import HUGE
+from hcnet.grid import STEP
 
 _and_down, _and_up = compiled.and_down, compiled.and_up
 _or_cap, _or_share, _or_message = compiled.or_cap, compiled.or_share, compiled.or_message
 _or_up, _larger, _smaller = compiled.or_up, compiled.larger, compiled.smaller
 _damped, _TO_STEPS = compiled.damped, compiled.TO_STEPS
+_PER_STEP = 1 / STEP
 
-# Threads of a tree.  The simulator has one: others would have to wait for each other in a function
-# of another module, which it cannot do.
+# Threads of a tree.  The simulator has one, as its threads cannot wait for each other in a function
+# of another module.
 TREE_THREADS = 1 if SIMULATED else WARP
-# Trees that a processor of the GPU works on at the same time where everybody waits for everybody.
+# Trees that a multiprocessor updates at the same time in a block.
 TREES_AT_ONCE = 1 if SIMULATED else 16
 
-# What becomes of a change of a belief of W: written, as nobody else has it; added while others
-# add, too, in the order of chance; put down as a whole number, so that the order does not matter;
-# or nothing, where beliefs are added up anew.
-Change = Literal["own", "shared", "whole", "none"]
+# How a change of a belief of W is applied.  "own": written, as nobody else uses this copy.
+# "shared": added while others add, in any order.  "held": counted in steps of the grid until the
+# block is over, as integers, whose sum does not depend on the order.  "none": not at all, as
+# beliefs are added up afterwards.
+Change = Literal["own", "shared", "held", "none"]
 
 
 @functools.cache
 def _commit(change: Change) -> Any:
-    """What to do with a change of a belief of W."""
-    own, shared, whole = change == "own", change == "shared", change == "whole"
+    """The function that applies a change of a belief of W."""
+    own, shared, hold = change == "own", change == "shared", change == "held"
 
     @inlined
-    def commit(W: Any, at: Any, seen: Any, change: Any, held: Any, scale: Any) -> None:
+    def commit(W: Any, at: Any, seen: Any, change: Any, held: Any) -> None:
         if own:
             W[at] = seen + change
         elif shared:
             if change != np.float32(0):
                 cuda.atomic.add(W, at, change)
-        elif whole:
-            units = np.int64(math.floor(np.float64(change) * scale + 0.5))
-            if units != 0:
-                cuda.atomic.add(held, at, units)
+        elif hold:
+            steps = np.int64(math.floor(np.float64(change) * _PER_STEP + 0.5))
+            if steps != 0:
+                cuda.atomic.add(held, at, steps)
 
     return commit
 
 
 @functools.cache
-def _visit(change: Change) -> Any:
-    """New messages of one tree, and U for its inactive leaves."""
-    commit, places_change = _commit(change), change != "none"
+def _update(change: Change) -> Any:
+    """The update of one tree: new messages, beliefs, and U for its inactive leaves.
+
+    `tree`: image, channel, row, column, `slot_runs`.  `first_weight`: where its copy of W begins.
+    `state`: E, U, S, W, to_S, to_W.  `sums`: shared memory for `block_sums`.
+    """
+    commit, changes_S = _commit(change), change != "none"
 
     @inlined
-    def visit(
-        n: Any,
-        a: Any,
-        row: Any,
-        column: Any,
-        first_slot: Any,
-        length: Any,
-        runs: Any,
+    def update(
+        tree: Any,
+        first_weight: Any,
         g: Any,
-        seats: Any,
+        slots: Any,
         at: Any,
-        E: Any,
-        U: Any,
-        S: Any,
-        W: Any,
-        W_from: Any,
-        to_S: Any,
-        to_W: Any,
+        state: Any,
         held: Any,
-        scale: Any,
         damping: Any,
         sums: Any,
     ) -> None:
+        n, a, row, column, first_slot, length, runs = tree
+        E, U, S, W, to_S, to_W = state
         plane = g.window_height * g.window_width
         edges = g.channels * plane
         element = np.uint64(element_at(n, a, row, column, g))
@@ -100,12 +97,12 @@ def _visit(change: Change) -> Any:
         cap = _or_cap(b)
         total, first, second = np.float32(0), np.float32(-HUGE), np.float32(-HUGE)
         for y in range(runs):
-            begin = first_slot + y * run_apart(seats)
+            begin = first_slot + y * run_distance(slots)
             for slot in range(begin + cuda.threadIdx.x, begin + length, cuda.blockDim.x):
-                step = step_within(at, slot, row, column, g)
+                step = weight_above(at, slot, row, column, g)
                 if step >= 0:
                     edge = np.uint64(slot * edges + a * plane + step)
-                    weight = np.uint64(W_from + at[slot, 2] * edges + a * plane + step)
+                    weight = np.uint64(first_weight + at[slot, 2] * edges + a * plane + step)
                     x = _and_down(S[slot] - to_S[edge], W[weight] - to_W[edge])
                     total += _or_share(x, cap)
                     second = _larger(second, _smaller(first, x))
@@ -114,29 +111,29 @@ def _visit(change: Change) -> Any:
         if cuda.threadIdx.x == 0:
             U[element] = _or_up(b, total, first)
         for y in range(runs):
-            begin = first_slot + y * run_apart(seats)
+            begin = first_slot + y * run_distance(slots)
             for slot in range(begin + cuda.threadIdx.x, begin + length, cuda.blockDim.x):
-                step = step_within(at, slot, row, column, g)
+                step = weight_above(at, slot, row, column, g)
                 if step >= 0:
                     edge = np.uint64(slot * edges + a * plane + step)
-                    weight = np.uint64(W_from + at[slot, 2] * edges + a * plane + step)
+                    weight = np.uint64(first_weight + at[slot, 2] * edges + a * plane + step)
                     old_S, old_W, seen_S, seen_W = to_S[edge], to_W[edge], S[slot], W[weight]
                     s, w = seen_S - old_S, seen_W - old_W
                     up = _or_message(b, _and_down(s, w), total, cap, first, second)
                     new_S = _damped(old_S, _and_up(w, up), damping, _TO_STEPS)
                     new_W = _damped(old_W, _and_up(s, up), damping, _TO_STEPS)
                     to_S[edge], to_W[edge] = new_S, new_W
-                    if places_change:
+                    if changes_S:
                         S[slot] = seen_S + (new_S - old_S)
-                    commit(W, weight, seen_W, new_W - old_W, held, scale)
+                    commit(W, weight, seen_W, new_W - old_W, held)
         cuda.syncthreads()
 
-    return visit
+    return update
 
 
 @inlined
-def _listed(trees: Any, k: Any) -> Any:
-    """What is known of a tree of the list."""
+def _stored(trees: Any, k: Any) -> Any:
+    """The numbers of tree k (`boards.Trees`)."""
     where = trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3]
     return *where, trees[k, 4], trees[k, 5], trees[k, 6]
 
@@ -145,9 +142,9 @@ def _listed(trees: Any, k: Any) -> Any:
 def lanes_kernel(change: Change) -> Any:
     """All trees of all lanes; trees ``order[begin[lane] : end[lane]]`` make a lane.
 
-    The weights of a lane begin at an offset of its own, where it has copies.
+    The copy of W of a lane begins at ``lane * apart``; without copies `apart` is 0.
     """
-    visit = _visit(change)
+    update = _update(change)
 
     @kernel
     def run(
@@ -156,68 +153,40 @@ def lanes_kernel(change: Change) -> Any:
         end: Any,
         trees: Any,
         g: Any,
-        seats: Any,
+        slots: Any,
         at: Any,
         E: Any,
         U: Any,
         S: Any,
         W: Any,
-        W_from: Any,
         to_S: Any,
         to_W: Any,
+        apart: Any,
         damping: Any,
     ) -> None:
         sums = cuda.shared.array((1, 3), Number)
         lane = cuda.blockIdx.x
-        state = E, U, S, W, W_from[lane], to_S, to_W, to_S, np.float64(1), damping, sums
+        state = E, U, S, W, to_S, to_W
         first, last = np.int64(begin[lane]), np.int64(end[lane])
         if first >= last:
             return
-        # Where the next tree is comes from memory while this one is worked on.
-        following = _listed(trees, np.uint64(order[first]))
+        # The next tree is loaded from memory during the update of this one.
+        following = _stored(trees, np.uint64(order[first]))
         for q in range(first, last):
             tree = following
-            following = _listed(trees, np.uint64(order[min(q + 1, last - 1)]))
-            visit(*tree, g, seats, at, *state)
-
-    return run
-
-
-@functools.cache
-def flood_kernel() -> Any:
-    """All trees at the same time, from the same beliefs, which are to be added up afterwards."""
-    visit = _visit("none")
-
-    @kernel
-    def run(
-        trees: Any,
-        count: Any,
-        g: Any,
-        seats: Any,
-        at: Any,
-        E: Any,
-        U: Any,
-        S: Any,
-        W: Any,
-        to_S: Any,
-        to_W: Any,
-        damping: Any,
-    ) -> None:
-        sums = cuda.shared.array((1, 3), Number)
-        state = E, U, S, W, 0, to_S, to_W, to_S, np.float64(1), damping, sums
-        for k in range(cuda.blockIdx.x, count, cuda.gridDim.x):
-            visit(*_listed(trees, np.uint64(k)), g, seats, at, *state)
+            following = _stored(trees, np.uint64(order[min(q + 1, last - 1)]))
+            update(tree, lane * apart, g, slots, at, state, to_S, damping, sums)
 
     return run
 
 
 @functools.cache
 def blocks_kernel() -> Any:
-    """A sweep of blocks of trees that share no placement (`Colours`), one after the other.
+    """A sweep over blocks of trees that share no placement (`Colours`), one after the other.
 
-    Everybody waits after each: what its trees have to say about W is put down, then added.
+    All threads wait after each block; then the changes of W that were held are applied.
     """
-    visit = _visit("whole")
+    update = _update("held")
 
     @kernel_for(TREE_THREADS * TREES_AT_ONCE)
     def run(
@@ -225,7 +194,7 @@ def blocks_kernel() -> Any:
         colours: Any,
         covered: Any,
         g: Any,
-        seats: Any,
+        slots: Any,
         at: Any,
         E: Any,
         U: Any,
@@ -234,50 +203,41 @@ def blocks_kernel() -> Any:
         to_S: Any,
         to_W: Any,
         held: Any,
-        scale: Any,
         damping: Any,
     ) -> None:
         sums = cuda.shared.array((1, 3), Number)
         everybody = cuda.cg.this_grid()
-        state = E, U, S, W, 0, to_S, to_W, held, scale, damping, sums
+        state = E, U, S, W, to_S, to_W
         for c in range(sequence.size):
             for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
                 n, a, row, column = tree_of(sequence[c], t, colours, g)
                 if has_tree(n, a, row, column, colours, g, covered):
-                    runs = runs_above(n, row, column, g, seats)
-                    visit(n, a, row, column, *runs, g, seats, at, *state)
+                    first, length, runs = slot_runs(n, row, column, g, slots)
+                    tree = n, a, row, column, first, length, runs
+                    update(tree, 0, g, slots, at, state, held, damping, sums)
             everybody.sync()
             for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
                 n, a, row, column = tree_of(sequence[c], t, colours, g)
                 if has_tree(n, a, row, column, colours, g, covered):
-                    _add_held(n, a, row, column, g, seats, at, held, scale, W)
+                    first, length, runs = slot_runs(n, row, column, g, slots)
+                    tree = n, a, row, column, first, length, runs
+                    _apply_held(tree, g, slots, at, held, W)
             everybody.sync()
 
     return run
 
 
 @inlined
-def _add_held(
-    n: Any,
-    a: Any,
-    row: Any,
-    column: Any,
-    g: Any,
-    seats: Any,
-    at: Any,
-    held: Any,
-    scale: Any,
-    W: Any,
-) -> None:
-    """Whoever is the first to look adds what was put down for a weight."""
+def _apply_held(tree: Any, g: Any, slots: Any, at: Any, held: Any, W: Any) -> None:
+    """Apply the held changes of a tree's weights; of trees that share a weight the first does."""
+    _, a, row, column, first_slot, length, runs = tree
     plane = g.window_height * g.window_width
-    first_slot, length, runs = runs_above(n, row, column, g, seats)
     for y in range(runs):
-        begin = first_slot + y * run_apart(seats)
+        begin = first_slot + y * run_distance(slots)
         for slot in range(begin + cuda.threadIdx.x, begin + length, cuda.blockDim.x):
-            step = step_within(at, slot, row, column, g)
+            step = weight_above(at, slot, row, column, g)
             if step >= 0:
                 weight = np.uint64((at[slot, 2] * g.channels + a) * plane + step)
-                units = cuda.atomic.exch(held, weight, 0)
-                if units != 0:
-                    W[weight] += np.float32(np.float64(units) / scale)
+                steps = cuda.atomic.exch(held, weight, 0)
+                if steps != 0:
+                    W[weight] += np.float32(np.float64(steps) * STEP)

@@ -1,1 +1,0 @@
-"""The active set on a GPU."""

@@ -26,10 +26,14 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": {"nnan", "nsz"},
     "nogil": True,
     "boundscheck": False,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
 }
 _LINE = 16  # float32 numbers in a line of cache
 
-inlined: Any = nb.njit(forceinline=True, **_OPTIONS)  # called by compiled functions
+inlined: Any = nb.njit(
+    forceinline=True, no_cpython_wrapper=True, **_OPTIONS
+)  # called by compiled functions
 entry: Any = nb.njit(cache=True, **_OPTIONS)  # called from Python
 
 

@@ -33,9 +33,10 @@ def _edges(
 ) -> Any:
     """The pixels' lists of candidates: pixel ids, where each list begins, candidate ids."""
     image, width = geometry[0], geometry[1]
-    begin = np.zeros(sign.size + 1, np.int64)
+    begin, fill = np.empty(sign.size + 1, np.int64), np.empty(sign.size + 1, np.int64)
+    for pixel in range(begin.size):
+        begin[pixel] = 0
     members = np.empty(0, np.int32)
-    fill = begin[:-1]
     for counting in (True, False):  # the same walk twice: how long is each list, then fill it
         for z in range(positions.size):
             f = features[z]
@@ -51,8 +52,9 @@ def _edges(
                     members[fill[pixel]] = z
                     fill[pixel] += 1
         if counting:
-            begin = np.cumsum(begin)
-            fill = begin[:-1].copy()
+            for pixel in range(sign.size):
+                fill[pixel] = begin[pixel]
+                begin[pixel + 1] += begin[pixel]
             members = np.empty(begin[-1], np.int32)
     return begin, members
 
@@ -164,5 +166,6 @@ class PlacementPassing:
 
     def _placements(self) -> IntArray:
         on: NDArray[np.intp] = np.flatnonzero(self._belief > 0)
-        i, r, c = kernels.locate(self._positions[on], self._improver.canvas.geometry)
+        locate = kernels.locate.py_func  # of many at once
+        i, r, c = locate(self._positions[on], self._improver.canvas.geometry)
         return np.stack([i, self._owners[on], r, c], axis=1).astype(np.int64)

@@ -80,7 +80,7 @@ class Feature:
         positions, on, off = kernels.find_candidates(
             canvas.sign.reshape(-1), self.offsets, canvas.geometry, self.ratio
         )
-        return Candidates(positions, on - self.ratio * off)
+        return Candidates(positions.copy(), on - self.ratio * off)
 
     @once
     def tiles(self) -> Tiles:

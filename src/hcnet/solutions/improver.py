@@ -139,7 +139,10 @@ class Improver:
         placements = np.concatenate([placements, added])
         if len(placements) and fresh:
             positions, owners = _promising(features, fresh, 2 * cost / k1)
-            placements = kernels.supplant(self._sign, cover, placements, positions, owners, *model)
+            placed, keep = kernels.supplant(
+                self._sign, cover, placements, positions, owners, *model
+            )
+            placements = placed[keep]
         positions, fits, owned = _together([feature.tiles.candidates for feature in features])
         begin = np.stack([feature.tiles.begin for feature in features]) + owned[:-1, None]
         best = np.stack([feature.tiles.best for feature in features], axis=-1)

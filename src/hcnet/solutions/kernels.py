@@ -12,7 +12,16 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-_jit = nb.njit(cache=True, nogil=True, boundscheck=False)
+# Compiling takes about 0.1 s for every function of NumPy that a kernel calls: kernels use loops
+# instead, and return views where their callers copy anyway.
+_OPTIONS: Any = {
+    "nogil": True,
+    "boundscheck": False,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+}
+_jit = nb.njit(cache=True, **_OPTIONS)
+_called = nb.njit(no_cpython_wrapper=True, **_OPTIONS)  # by kernels alone
 
 BUCKETS = 1024
 TIERS = 4
@@ -53,7 +62,7 @@ def find_candidates(sign: Any, offsets: Any, geometry: Any, ratio: float) -> Any
                     hits[count] = on[c]
                     misses[count] = off[c]
                     count += 1
-    return found[:count].copy(), hits[:count].copy(), misses[:count].copy()
+    return found[:count], hits[:count], misses[:count]
 
 
 @_jit
@@ -69,7 +78,7 @@ def make_cover(placements: Any, offsets: Any, starts: Any, geometry: Any, size: 
     return cover
 
 
-@_jit
+@_called
 def _gain(sign: Any, cover: Any, base: int, offsets: Any, a: int, b: int, k1: Any, k0: Any) -> Any:
     on = 0
     off = 0
@@ -82,13 +91,13 @@ def _gain(sign: Any, cover: Any, base: int, offsets: Any, a: int, b: int, k1: An
     return k1 * on - k0 * off
 
 
-@_jit
+@_called
 def _change(cover: Any, base: int, offsets: Any, a: int, b: int, by: int) -> None:
     for q in range(a, b):
         cover[base + offsets[q]] += by
 
 
-@_jit
+@_called
 def _bare_windows(sign: Any, cover: Any, geometry: Any) -> Any:
     """Uncovered on pixels in the window at every position."""
     image, width, hs, ws, h, w, n_images = geometry
@@ -163,7 +172,9 @@ def place_greedily(
                 owner[left] = f
                 bucket[left] = int((k1 * fits[z] - cost) * scale)
                 left += 1
-    head = np.full(BUCKETS, -1, np.int64)
+    head = np.empty(BUCKETS, np.int64)
+    for z in range(BUCKETS):
+        head[z] = -1
     after = np.empty(left, np.int64)
     placed = np.empty((left, 4), np.int64)
     count = 0
@@ -203,10 +214,9 @@ def place_greedily(
             placed[count, 2] = r
             placed[count, 3] = c
             count += 1
-    return placed[:count].copy()
+    return placed[:count]
 
 
-@_jit
 def tile_candidates(candidates: Any, geometry: Any) -> Any:
     """Candidates of a feature by tiles of one window each, so that neighbours are found fast.
 
@@ -215,21 +225,10 @@ def tile_candidates(candidates: Any, geometry: Any) -> Any:
     _, _, hs, ws, h, w, n_images = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
-    n = candidates.size
-    tile = np.empty(n, np.int64)
-    begin = np.zeros(n_images * rows * cols + 1, np.int64)
-    for z in range(n):
-        i, r, c = locate(candidates[z], geometry)
-        tile[z] = (i * rows + r // h) * cols + c // w
-        begin[tile[z] + 1] += 1
-    for t in range(begin.size - 1):
-        begin[t + 1] += begin[t]
-    fill = begin[:-1].copy()
-    order = np.empty(n, np.int64)
-    for z in range(n):
-        order[fill[tile[z]]] = z
-        fill[tile[z]] += 1
-    return order, begin
+    i, r, c = locate.py_func(candidates, geometry)
+    tile = (i * rows + r // h) * cols + c // w
+    order = np.argsort(tile, kind="stable")
+    return order, np.searchsorted(tile[order], np.arange(n_images * rows * cols + 1))
 
 
 @_jit
@@ -264,12 +263,17 @@ def exchange(
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
     candidates, fits, begin, best_fits = tiled
-    keep = np.ones(placements.shape[0], np.bool_)
+    keep = np.empty(placements.shape[0], np.bool_)
+    for z in range(keep.size):
+        keep[z] = True
     changed = 0
     bare = _bare_windows(sign, cover, geometry)
-    clock = stirred.max()
+    clock = 0
+    for t in range(stirred.size):
+        clock = max(clock, stirred[t])
     for z in turn:
-        i, f0, r0, c0 = placements[z]
+        i, f0 = placements[z, 0], placements[z, 1]
+        r0, c0 = placements[z, 2], placements[z, 3]
         # What covers the windows in reach of this one stands at most two tiles away.
         latest = -1
         for tr in range(max(0, r0 // h - 2), min(rows, r0 // h + 3)):
@@ -345,21 +349,27 @@ def supplant(
 
     Kept where that gains.  (Where two placements together explain what one could, taking out
     either leaves the one nothing to gain: `exchange` does not find it.)
-    Returns all placements; `cover` changes in place.
+    Returns all placements and which of them are left; `cover` changes in place.
     """
     image, width, hs, ws, h, w, n_images = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
     n = placements.shape[0]
     placed = np.empty((n + candidates.size, 4), np.int64)
-    placed[:n] = placements
-    head = np.full(n_images * rows * cols, -1, np.int64)
+    for z in range(n):
+        for k in range(4):
+            placed[z, k] = placements[z, k]
+    head = np.empty(n_images * rows * cols, np.int64)
+    for t in range(head.size):
+        head[t] = -1
     after = np.empty(n + candidates.size, np.int64)
     for z in range(n):
         tile = (placed[z, 0] * rows + placed[z, 2] // h) * cols + placed[z, 3] // w
         after[z] = head[tile]
         head[tile] = z
-    keep = np.ones(n + candidates.size, np.bool_)
+    keep = np.empty(n + candidates.size, np.bool_)
+    for z in range(keep.size):
+        keep[z] = True
     out = np.empty(n + candidates.size, np.int64)
     for x in range(candidates.size):
         i, r, c = locate(candidates[x], geometry)
@@ -402,7 +412,7 @@ def supplant(
             at = i * image + placed[z, 2] * width + placed[z, 3]
             _change(cover, at, offsets, starts[g], starts[g + 1], 1)
             keep[z] = True
-    return placed[:n][keep[:n]].copy()
+    return placed[:n], keep[:n]
 
 
 @_jit
@@ -421,17 +431,22 @@ def fit_weights(
     """Set every weight to its better value given all else; `W` and `cover` change in place."""
     image, width = geometry[0], geometry[1]
     F, A, h, w = W.shape
-    count = np.zeros(F + 1, np.int64)
+    start, fill = np.empty(F + 1, np.int64), np.empty(F + 1, np.int64)
+    for f in range(F + 1):
+        start[f] = 0
     for z in range(placements.shape[0]):
-        count[placements[z, 1] + 1] += 1
-    start = np.cumsum(count)
-    fill = start[:-1].copy()
+        start[placements[z, 1] + 1] += 1
+    for f in range(F):
+        fill[f] = start[f]
+        start[f + 1] += start[f]
     base = np.empty(placements.shape[0], np.int64)
     for z in range(placements.shape[0]):
         f = placements[z, 1]
         base[fill[f]] = placements[z, 0] * image + placements[z, 2] * width + placements[z, 3]
         fill[f] += 1
-    touched = np.zeros(F, np.bool_)
+    touched = np.empty(F, np.bool_)
+    for f in range(F):
+        touched[f] = False
     for _ in range(sweeps):
         changes = 0
         for f in range(F):
@@ -518,7 +533,8 @@ def _neighbour_pairs(placements: Any, geometry: Any, F: int) -> Any:
     pairs = np.empty(n, np.int64)
     count = 0
     for x in range(n):
-        i, f, r, c = placements[x]
+        i, f = placements[x, 0], placements[x, 1]
+        r, c = placements[x, 2], placements[x, 3]
         for y in range(x + 1, n):
             if placements[y, 0] != i or placements[y, 2] - r >= h:
                 break
@@ -533,7 +549,8 @@ def _neighbour_pairs(placements: Any, geometry: Any, F: int) -> Any:
                 first, second = f, g
             if count == pairs.size:
                 more = np.empty(2 * pairs.size, np.int64)
-                more[:count] = pairs[:count]
+                for z in range(count):
+                    more[z] = pairs[z]
                 pairs = more
             packed = ((first * F + second) * (2 * h - 1) + dr + h - 1) * (2 * w - 1)
             pairs[count] = packed + dc + w - 1

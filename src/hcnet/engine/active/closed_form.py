@@ -148,6 +148,29 @@ def reach_of_calls(first: Any, last: Any, g: Any, U: Any, out: Any) -> None:
                     total -= down[j]
 
 
+@inlined
+def _first_from(numbers: Any, least: Any) -> Any:
+    """Where the first of some sorted numbers is that is not below `least`."""
+    low, high = 0, numbers.size
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < least:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
+def _lowest(beliefs: Any, tile: Any) -> Any:
+    """Where the first of the lowest beliefs of a tile is."""
+    k = 0
+    for z in range(1, beliefs.shape[1]):
+        if beliefs[tile, z] < beliefs[tile, k]:
+            k = z
+    return k
+
+
 @parallel
 def find_candidates(
     begin: Any,
@@ -178,22 +201,26 @@ def find_candidates(
     for job in range(begin, end):
         n, first = job // down, (job % down) * tile_height
         last = min(first + tile_height, g.height)
-        within = np.zeros(across, np.bool_)
+        for x in range(across):
+            counts[job * across + x] = 0
+        within = 0  # positions that may have a candidate, of all tiles and of each
         for i in range(first, last):
             for j in range(g.width):
                 position = (n * g.height + i) * g.width + j
-                within[j // tile_width] |= reach[position] > threshold[n]
-        if not within.any():
+                if reach[position] > threshold[n]:
+                    counts[job * across + j // tile_width] += 1
+                    within += 1
+        if within == 0:
             continue
         sums = np.zeros((last - first) * g.width * g.features, np.float32)
         _hear_calls(n, first, last, g, U_at, W_at, calls_at, lines_at, pointer(sums))
         for x in range(across):
-            if not within[x]:
-                continue
             tile, m, bar = job * across + x, 0, threshold[n]
+            if counts[tile] == 0:
+                continue
             for i in range(first, last):
                 row = (n * g.height + i) * g.width
-                p = np.searchsorted(active, (row + x * tile_width) * g.features)
+                p = _first_from(active, (row + x * tile_width) * g.features)
                 for j in range(x * tile_width, min((x + 1) * tile_width, g.width)):
                     position = row + j
                     if reach[position] <= bar:
@@ -218,10 +245,10 @@ def find_candidates(
                         if m < most:
                             m += 1
                         else:
-                            k = int(np.argmin(beliefs[tile]))
+                            k = _lowest(beliefs, tile)
                         found[tile, k], beliefs[tile, k] = number, b
                         if m == most:
-                            bar = beliefs[tile].min()
+                            bar = beliefs[tile, _lowest(beliefs, tile)]
             counts[tile] = m
 
 

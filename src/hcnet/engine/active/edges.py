@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.active.geometry import Geometry, IntArray, locate, placement_offset, tree_base
+from hcnet.engine.active.geometry import (
+    Geometry,
+    IntArray,
+    coordinates,
+    locate,
+    placement_offset,
+    tree_base,
+)
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, pointer
 from hcnet.images import BoolArray, FloatArray
 
@@ -62,21 +69,23 @@ def rebuilt(
     Placements that stay keep their messages; new ones get what the closed form gives them, with
     U what the trees tell inactive placements and W the beliefs of the weights.
     """
-    n_images = len(observed) // g.board_size
-    cover = np.zeros((n_images, g.board_height + 1, g.board_width + 1), np.int32)
-    n_trees, n_edges = _cover(where, g, observed, cover)
+    trees, reached = _covered(where, g, observed)
+    n_edges = int(reached.sum())
+    line, column = np.divmod(trees, g.board_width)
+    channel, row = np.divmod(line, g.board_height)
+    index = np.empty(len(observed), np.int32)
+    index[trees] = np.arange(len(trees))
     new = Edges(
         where=where,
         offset=np.empty(len(where), np.int64),
-        trees=np.empty(n_trees, np.int64),
-        base=np.empty(n_trees, np.int64),
-        begin=np.empty(n_trees + 1, np.int64),
-        index=np.empty(len(observed), np.int32),
+        trees=trees,
+        base=tree_base(channel % g.channels, row, column, g),
+        begin=np.concatenate([[0], np.cumsum(reached)]),
+        index=index,
         who=np.empty(n_edges, np.int32),
         to_S=np.empty(n_edges, np.float32),
         to_W=np.empty(n_edges, np.float32),
     )
-    _list_trees(cover, g, observed, new.trees, new.base, new.begin, new.index)
     _move(
         edges.where,
         where,
@@ -93,55 +102,19 @@ def rebuilt(
     return new
 
 
-@entry
-def _cover(where: Any, g: Any, observed: Any, cover: Any) -> Any:
-    """How many placements cover every element of a board, by adding up their corners twice.
-
-    How many trees and edges that makes.
-    """
-    h, w = g.window_height, g.window_width
-    for z in range(where.size):
-        n, i, j, _ = locate(where[z], g)
-        cover[n, i, j] += 1
-        cover[n, i + h, j + w] += 1
-        cover[n, i + h, j] -= 1
-        cover[n, i, j + w] -= 1
-    for n in range(cover.shape[0]):
-        for i in range(cover.shape[1]):
-            for j in range(1, cover.shape[2]):
-                cover[n, i, j] += cover[n, i, j - 1]
-        for i in range(1, cover.shape[1]):
-            for j in range(cover.shape[2]):
-                cover[n, i, j] += cover[n, i - 1, j]
-    trees = edges = 0
-    for n in range(cover.shape[0]):
-        for a in range(g.channels):
-            for i in range(g.board_height):
-                line = ((n * g.channels + a) * g.board_height + i) * g.board_width
-                for j in range(g.board_width):
-                    placements = cover[n, i, j] if observed[line + j] else 0
-                    trees += placements > 0
-                    edges += placements
-    return trees, edges
-
-
-@entry
-def _list_trees(
-    cover: Any, g: Any, observed: Any, trees: Any, base: Any, begin: Any, index: Any
-) -> None:
-    """The trees that have edges, in order."""
-    k = edges = 0
-    for n in range(cover.shape[0]):
-        for a in range(g.channels):
-            for i in range(g.board_height):
-                line = ((n * g.channels + a) * g.board_height + i) * g.board_width
-                for j in range(g.board_width):
-                    if cover[n, i, j] > 0 and observed[line + j]:
-                        trees[k], base[k] = line + j, tree_base(a, i, j, g)
-                        begin[k], index[line + j] = edges, k
-                        edges += cover[n, i, j]
-                        k += 1
-    begin[k] = edges
+def _covered(where: IntArray, g: Geometry, observed: BoolArray) -> tuple[IntArray, IntArray]:
+    """The observed elements of the board below placements, in order, and how many cover each."""
+    n, _, i, j = coordinates(g, where).T
+    cover = np.zeros(
+        (len(observed) // g.board_size, g.board_height + 1, g.board_width + 1), np.int32
+    )
+    for down, right, by in ((0, 0, 1), (1, 1, 1), (1, 0, -1), (0, 1, -1)):  # corners of windows
+        np.add.at(cover, (n, i + down * g.window_height, j + right * g.window_width), by)
+    for axis in (1, 2):
+        np.cumsum(cover, axis=axis, out=cover)
+    every = np.repeat(cover[:, None, :-1, :-1], g.channels, axis=1).reshape(-1)
+    trees = np.flatnonzero((every > 0) & observed)
+    return trees, every[trees].astype(np.int64)
 
 
 @inlined

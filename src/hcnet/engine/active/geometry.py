@@ -131,7 +131,6 @@ def placement_offset(i: Any, j: Any, f: Any, g: Any) -> Any:
     return f * weights - i * g.window_width - j
 
 
-@inlined
 def tree_base(a: Any, row: Any, column: Any, g: Any) -> Any:
     """Where the weights of the leaves of a tree are counted from."""
     return (a * g.window_height + row) * g.window_width + column

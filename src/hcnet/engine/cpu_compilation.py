@@ -31,9 +31,10 @@ _OPTIONS: dict[str, Any] = {
 }
 _LINE = 16  # float32 numbers in a line of cache
 
-inlined: Any = nb.njit(
-    forceinline=True, no_cpython_wrapper=True, **_OPTIONS
-)  # called by compiled functions
+# Called by compiled functions alone: Python needs no way in.
+_INNER: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True}
+
+inlined: Any = nb.njit(forceinline=True, **_INNER)
 entry: Any = nb.njit(cache=True, **_OPTIONS)  # called from Python
 
 

@@ -14,14 +14,15 @@ import numpy as np
 
 # Compiling takes about 0.1 s for every function of NumPy that a kernel calls: kernels use loops
 # instead, and return views where their callers copy anyway.
-_OPTIONS: Any = {
+_OPTIONS: dict[str, Any] = {
     "nogil": True,
     "boundscheck": False,
     "error_model": "numpy",
     "no_cfunc_wrapper": True,
 }
 _jit = nb.njit(cache=True, **_OPTIONS)
-_called = nb.njit(no_cpython_wrapper=True, **_OPTIONS)  # by kernels alone
+_INNER: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True}
+_called = nb.njit(**_INNER)  # by kernels alone
 
 BUCKETS = 1024
 TIERS = 4

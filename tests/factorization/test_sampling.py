@@ -7,14 +7,14 @@ import pytest
 from scipy.special import beta as beta_function
 
 from hcnet.factorization.annealing import Annealing, PosteriorMean, project
-from hcnet.factorization.factors import (
+from hcnet.factorization.binary_factors import (
     Factors,
     Parameters,
-    Sampler,
     Table,
+    estimate_parameters,
     marginal_log_joint,
-    plug_in,
 )
+from hcnet.factorization.gibbs import Sampler
 from hcnet.grid import STEP
 from hcnet.images import Noise
 from hcnet.objective import Priors
@@ -86,7 +86,7 @@ def test_marginal_joint_is_a_product_of_beta_integrals():
 def test_given_parameters_are_not_estimated():
     table, factors, _ = random_problem(1)
     fixed = Priors(p_S=0.2, p_W=0.3, p01=0.05, p10=0.1)
-    parameters = plug_in(factors, table, fixed, shared=False)
+    parameters = estimate_parameters(factors, table, fixed, shared=False)
     assert parameters.noise == Noise(0.05, 0.1)
     np.testing.assert_allclose(parameters.prior_S, np.log(0.2 / 0.8), atol=STEP / 2)
     np.testing.assert_allclose(parameters.prior_W, np.log(0.3 / 0.7), atol=STEP / 2)

@@ -15,8 +15,8 @@ from hcnet import inference
 from hcnet.checkpoint import EVERY, digest
 from hcnet.engine.driver import Status
 from hcnet.estimators.base import Estimator
-from hcnet.factorization.factors import Factors, Table
-from hcnet.factorization.learn import PASSING_DAMPING, Factorizer
+from hcnet.factorization.binary_factors import Factors, Table
+from hcnet.factorization.factorizer import PASSING_DAMPING, Factorizer
 from hcnet.images import BoolArray, Images
 from hcnet.learning.passing import PassingOptions
 from hcnet.model import PartsModel

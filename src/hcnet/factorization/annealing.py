@@ -1,4 +1,4 @@
-"""Annealed and posterior sampling of the factors, as processes for the driver."""
+"""Annealing of the factors, and their posterior mean: processes of the driver."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from scipy.special import logit
 from hcnet.archive.kinds import Constant, Generator, InPlace, Kind, Optional, WholeNumber
 from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.driver import Measurement
-from hcnet.factorization.factors import (
+from hcnet.factorization.binary_factors import (
     Factors,
     Parameters,
-    Sampler,
     Table,
+    estimate_parameters,
     marginal_log_joint,
-    plug_in,
 )
+from hcnet.factorization.gibbs import Sampler
 from hcnet.grid import on_grid
 from hcnet.images import FloatArray, Noise
 from hcnet.objective import Priors
 
-# The evidence of an entry rises over this range while bits are sampled: from "anything goes"
-# to harder than any noise worth modelling.  30 sweeps are too few, 300 never failed.
+# Sweeps of annealing, in which the evidence of an entry rises from hardly any to more than noise
+# worth modelling leaves.  30 sweeps are too few, 300 never failed.
 SWEEPS = 300
 FIRST, LAST = 0.05, 5.0
-# Then sampling at the estimated parameters takes back what was fitted to the noise.
+# Sweeps at estimated parameters after annealing, which undo what was fitted to the noise.
 RELAX = 60
-# Parameters are estimated anew every so many sweeps.
+# Sweeps between two estimates of the parameters.
 REFRESH = 3
 
 
 class Annealing(Stateful):
-    """From random factors to a good state: one step is one sweep."""
+    """From random factors to a good state; a step is one sweep."""
 
     def __init__(self, table: Table, rank: int, fixed: Priors, rng: np.random.Generator) -> None:
         self._table = table
@@ -55,15 +55,15 @@ class Annealing(Stateful):
 
     @property
     def total(self) -> int:
-        """Steps from start to end."""
+        """The number of steps."""
         return SWEEPS + RELAX + 1
 
     def step(self) -> bool:
-        """One sweep; the last step climbs to the top."""
+        """One sweep; the last step climbs to a maximum."""
         k = self._done
         self._done += 1
         if k < SWEEPS:
-            # Unit evidence at inverse temperature β has log-odds ±β; the prior keeps its strength.
+            # Log-odds are ±β for evidence of 1 at inverse temperature β, and those of the prior.
             beta = float(self._evidence[k])
             unit = 1 / (1 + np.e)
             prior = on_grid(self._prior / beta)
@@ -71,14 +71,16 @@ class Annealing(Stateful):
             return True
         if k < SWEEPS + RELAX:
             if (k - SWEEPS) % REFRESH == 0 or self._parameters is None:
-                self._parameters = plug_in(self.factors, self._table, self._fixed, shared=False)
+                self._parameters = estimate_parameters(
+                    self.factors, self._table, self._fixed, shared=False
+                )
             self._sampler.sweep(self.factors, self._parameters, 1.0)
             return True
-        settle(self.factors, self._sampler, self._fixed)
+        climb_to_maximum(self.factors, self._sampler, self._fixed)
         return False
 
     def saved_fields(self, finished: bool) -> Fields:
-        """The factors, and how far they have come."""
+        """The factors, the parameters, and the number of steps."""
         rank = self.factors.rank
         return {
             "_rng": Generator(),
@@ -101,18 +103,18 @@ class Annealing(Stateful):
         return self.factors.copy()
 
 
-def settle(factors: Factors, sampler: Sampler, fixed: Priors, rounds: int = 3) -> None:
-    """Climb and re-estimate the parameters in turn until nothing changes."""
+def climb_to_maximum(factors: Factors, sampler: Sampler, fixed: Priors, rounds: int = 3) -> None:
+    """Climb and estimate the parameters in turn until no bit changes."""
     for _ in range(rounds):
         before = factors.copy()
-        parameters = plug_in(factors, sampler.table, fixed, shared=False)
+        parameters = estimate_parameters(factors, sampler.table, fixed, shared=False)
         sampler.climb(factors, parameters, 10)
         if np.array_equal(before.S, factors.S) and np.array_equal(before.W, factors.W):
             break
 
 
 class PosteriorMean(Stateful):
-    """Averages the reconstruction over samples: what is certain, whichever bits explain it."""
+    """The mean of the noise-free table over samples of the factors; a step is one sweep."""
 
     def __init__(
         self,
@@ -131,18 +133,20 @@ class PosteriorMean(Stateful):
         self._factors = start.copy()
         self._burn_in = sweeps // 5
         self.total = self._burn_in + sweeps
-        # The product of the factors costs more than a sweep where the table is large.
+        # The product of the factors costs more than a sweep if the table is large.
         self._every = max(1, table.values.size // 200_000)
         self._sum = np.zeros(table.shape, np.float32)
         self._votes_S, self._votes_W = np.zeros(start.S.shape), np.zeros(start.W.shape)
         self.n_samples = 0
         self._done = 0
-        self._parameters = plug_in(start, table, fixed, shared)
+        self._parameters = estimate_parameters(start, table, fixed, shared)
 
     def step(self) -> bool:
         """One sweep."""
         if self._done % REFRESH == 0:
-            self._parameters = plug_in(self._factors, self._table, self._fixed, self._shared)
+            self._parameters = estimate_parameters(
+                self._factors, self._table, self._fixed, self._shared
+            )
         self._sampler.sweep(self._factors, self._parameters, 1.0)
         if self._done >= self._burn_in and self._done % self._every == 0:
             self._sum += self._factors.product()
@@ -171,11 +175,11 @@ class PosteriorMean(Stateful):
         return Constant(self)
 
     def measure(self) -> Measurement:
-        """How many samples the mean has: more is better, whatever a sample's probability."""
+        """The number of samples: the more, the better."""
         return Measurement(float(self.n_samples))
 
     def state(self) -> PosteriorMean:
-        """The process itself, whose mean goes on growing."""
+        """The process itself: its mean includes all samples so far."""
         return self
 
     @property

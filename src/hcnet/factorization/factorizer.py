@@ -1,9 +1,8 @@
-"""Learning the factors: starts, rank, posterior mean."""
+"""Learning the factors: several starts, the number of components, the posterior mean."""
 
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +10,9 @@ import numpy as np
 
 from hcnet.engine.devices import room_for
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Process, Record, Status, run
-from hcnet.factorization.annealing import Annealing, PosteriorMean, project, settle
-from hcnet.factorization.factors import Factors, Sampler, Table, marginal_log_joint
+from hcnet.factorization.annealing import Annealing, PosteriorMean, climb_to_maximum, project
+from hcnet.factorization.binary_factors import Factors, Table, marginal_log_joint
+from hcnet.factorization.gibbs import Sampler
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.passing import MessagePassing, PassingOptions, memory_needed
@@ -23,18 +23,18 @@ from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
 
-# Message passing on a table: flat priors (with the true, sparse ones nothing is learned where
-# the noise is strong), evidence as for 10 % noise whatever it really is, half-damped.
+# Message passing on a table has flat priors (with sparse ones, though true, nothing is learned if
+# the noise is strong), evidence as for 10 % noise, whatever it is, and is half damped.
 PASSING_PRIORS = Priors(p_S=0.5, p_W=0.5, p01=0.1, p10=0.1)
 PASSING_DAMPING = 0.5
 PASSING_SWEEPS = 60
-# Starts where the number of components is given: one from message passing, two annealed.
+# Starts if the number of components is given: one by message passing, two by annealing.
 STARTS = 3
 
 
 @dataclass
 class Factorized:
-    """What learning returns."""
+    """The result of learning."""
 
     factors: Factors
     log_joint: float
@@ -44,8 +44,8 @@ class Factorized:
     history: list[Record]
 
 
-class _CutShort(Exception):  # noqa: N818
-    """A limit or a person stopped a run; what there is by then must do."""
+class _CutShortError(Exception):
+    """A limit or a person has stopped a run; the best factors so far are the result."""
 
 
 class Factorizer:
@@ -61,27 +61,25 @@ class Factorizer:
         max_memory: int | None = None,
         keeper: Keeper | None = None,
     ) -> None:
-        self.table = table
-        self.fixed = fixed
-        self.rng = rng
-        self.sampler = Sampler(table, rng)
-        self._progress = progress
+        self._table, self._fixed, self._rng = table, fixed, rng
+        self._sampler = Sampler(table, rng)
+        self._progress, self._keeper = progress, keeper
         self._began = time.perf_counter()
-        self._max_seconds = max_seconds
-        self._max_memory = max_memory
-        self._keeper = keeper
+        self._max_seconds, self._max_memory = max_seconds, max_memory
         self._history: list[Record] = []
         self._status = Status.FINISHED
-        self._best: tuple[float, Factors] = (-np.inf, self._empty())
+        self._best: tuple[float, Factors] = (-np.inf, Factors.zeros(table, 0))
 
     def by_messages(self, rank: int, options: PassingOptions, sweeps: int | None) -> Factorized:
-        """The paper's algorithm alone."""
-        with suppress(_CutShort):
-            self._pass_messages(rank, options, sweeps or PASSING_SWEEPS, polish=False)
+        """Factors by the paper's message passing alone."""
+        self._consider(self._pass_messages(rank, options, sweeps or PASSING_SWEEPS))
         return self._result(self._best[1])
 
     def refined(self, rank: int | None, most: int, n_init: int | None) -> Factorized:
-        """Best of several starts, then the posterior mean made binary."""
+        """Binary factors of the posterior mean, which is sampled from the best of several starts.
+
+        If the `rank` is None, it is chosen, up to `most` components.
+        """
         try:
             if rank is None:
                 self._search_rank(most)
@@ -91,25 +89,27 @@ class Factorizer:
             if start.rank == 0:
                 return self._result(start)
             process = PosteriorMean(
-                start, self.table, self.fixed, shared=rank is not None, rng=self.rng
+                start, self._table, self._fixed, shared=rank is not None, rng=self._rng
             )
             self._run("Averaging", process, process.total)
-            factors = project(process.mean, [process.vote, start], self.sampler)
-        except _CutShort:
+            self._stop_if_cut_short()
+            factors = project(process.mean, [process.vote, start], self._sampler)
+        except _CutShortError:
             factors = self._best[1]
         return self._result(factors if rank is not None else factors.used())
 
     def _start(self, rank: int, n_init: int) -> None:
         # A start is small: all messages are stored, on the processor.
         options = PassingOptions("dense", damping=PASSING_DAMPING)
-        for k in range(n_init):
-            if k == 0:
-                self._pass_messages(rank, options, PASSING_SWEEPS, polish=True)
-            else:
-                self._anneal(rank)
+        factors = self._pass_messages(rank, options, PASSING_SWEEPS)
+        climb_to_maximum(factors, self._sampler, self._fixed)
+        self._consider(factors)
+        self._stop_if_cut_short()
+        for _ in range(n_init - 1):
+            self._anneal(rank)
 
     def _search_rank(self, most: int) -> None:
-        """Anneal with many components and prune; then anneal afresh with one more and less."""
+        """Anneal with many components and prune; then anneal anew with one more and one less."""
         self._consider(self._prune(self._anneal(most)))
         tried: set[int] = set()
         rank = -1
@@ -119,18 +119,19 @@ class Factorizer:
                 if near not in tried and 1 <= near <= most:
                     tried.add(near)
                     self._consider(self._prune(self._anneal(near)))
-        self._consider(self._empty())
+        self._consider(Factors.zeros(self._table, 0))
 
     def _anneal(self, rank: int) -> Factors:
-        process = Annealing(self.table, rank, self.fixed, self.rng)
-        self._run(f"Annealing {rank} components", process, process.total)
-        self._consider(process.factors)
+        process = Annealing(self._table, rank, self._fixed, self._rng)
+        outcome = self._run(f"Annealing {rank} components", process, process.total)
+        self._consider(outcome.best if self._status.cut_short else process.factors)
+        self._stop_if_cut_short()
         return process.factors
 
-    def _pass_messages(self, rank: int, options: PassingOptions, sweeps: int, polish: bool) -> None:
-        rows, columns = self.table.shape
-        values = self.table.values.reshape(rows, columns, 1, 1)
-        images = Images(values, self.table.observed.reshape(rows, columns, 1, 1))
+    def _pass_messages(self, rank: int, options: PassingOptions, sweeps: int) -> Factors:
+        rows, columns = self._table.shape
+        values = self._table.values.reshape(rows, columns, 1, 1)
+        images = Images(values, self._table.observed.reshape(rows, columns, 1, 1))
         layer = FeatureLayer(rank, columns, (1, 1), (1, 1), "valid")
         remedy = (
             f"lower n_components (now {rank}) or the number of observed entries (now "
@@ -140,81 +141,71 @@ class Factorizer:
         needed = memory_needed(layer, images, options)
         room = room_for(options.engine)
         check_memory("Message passing", needed, self._max_memory, remedy, room)
-        # States are compared under the priors that messages are passed with: at the plug-in
-        # ones, strong noise would make "no component at all" the best state of every run.
-        priors = self.fixed.filled(PASSING_PRIORS)
+        # States are compared under the priors of message passing: at the estimated ones, strong
+        # noise would make "no component at all" the best state of every run.
+        priors = self._fixed.filled(PASSING_PRIORS)
         improver = Improver(Canvas(layer, images), priors)
-        process = MessagePassing(layer, images, improver, priors, options, self.rng)
-        outcome = self._run("Message passing", process, sweeps, stop=False)
-        factors = _as_factors(outcome.best, rank, self.table)
-        if polish:
-            settle(factors, self.sampler, self.fixed)
-        self._consider(factors)
-        if outcome.status.cut_short:
-            raise _CutShort
+        process = MessagePassing(layer, images, improver, priors, options, self._rng)
+        outcome = self._run("Message passing", process, sweeps)
+        return _as_factors(outcome.best, rank, self._table)
 
     def _prune(self, factors: Factors) -> Factors:
-        """Take components away while the joint probability rises; the others may absorb them."""
+        """Remove components while that raises the joint probability; others may replace them."""
         factors = factors.used()
-        best = marginal_log_joint(factors, self.table)
+        best = marginal_log_joint(factors, self._table)
         again = True
         while again:
             again = False
-            for f in self.rng.permutation(factors.rank):
+            for f in self._rng.permutation(factors.rank):
                 if f >= factors.rank:
                     continue
                 fewer = factors.keep(np.arange(factors.rank) != f)
-                settle(fewer, self.sampler, self.fixed, rounds=2)
-                value = marginal_log_joint(fewer, self.table)
+                climb_to_maximum(fewer, self._sampler, self._fixed, rounds=2)
+                value = marginal_log_joint(fewer, self._table)
                 if value > best:
                     factors, best, again = fewer.used(), value, True
         return factors
 
-    def _run(self, name: str, process: Process[Any], total: int, stop: bool = True) -> Outcome[Any]:
+    def _run(self, name: str, process: Process[Any], total: int) -> Outcome[Any]:
         self._progress.stage(name, total)
         left = None
         if self._max_seconds is not None:
             left = max(self._max_seconds - (time.perf_counter() - self._began), 1e-3)
 
-        def tell(iteration: int, measurement: Measurement, seconds: float) -> None:
-            if isinstance(process, PosteriorMean):  # counts its samples; these are no better
+        def report(iteration: int, measurement: Measurement, seconds: float) -> None:
+            if isinstance(process, PosteriorMean):  # its objective is the number of samples
                 measurement = replace(measurement, objective=self._best[0])
-            self._progress.step(measurement, lambda: self._now(process))
+            self._progress.step(measurement, lambda: self._current_factors(process))
 
-        limits = Limits(max_iter=total, max_seconds=left)
-        outcome = run(process, limits, tell, self._keeper)
+        outcome = run(process, Limits(max_iter=total, max_seconds=left), report, self._keeper)
         self._history += outcome.history
         if outcome.status.cut_short:
             self._status = outcome.status
-            if stop:
-                if isinstance(outcome.best, Factors):
-                    self._consider(outcome.best)
-                raise _CutShort
         return outcome
 
-    def _now(self, process: Process[Any]) -> Factors:
-        """The factors that a process has come to."""
+    def _stop_if_cut_short(self) -> None:
+        if self._status.cut_short:
+            raise _CutShortError
+
+    def _current_factors(self, process: Process[Any]) -> Factors:
         state = process.state()
         if isinstance(state, Explanation):
-            return _as_factors(state, len(state.features), self.table)
+            return _as_factors(state, len(state.features), self._table)
         if isinstance(state, PosteriorMean):
             return state.vote if state.n_samples else self._best[1]
         factors: Factors = state
         return factors
 
     def _consider(self, factors: Factors) -> None:
-        value = marginal_log_joint(factors, self.table)
+        """Keep factors if they are the best so far."""
+        value = marginal_log_joint(factors, self._table)
         if value > self._best[0]:
             self._best = (value, factors.copy())
-
-    def _empty(self) -> Factors:
-        rows, columns = self.table.shape
-        return Factors(np.zeros((rows, 0), np.int8), np.zeros((columns, 0), np.int8))
 
     def _result(self, factors: Factors) -> Factorized:
         return Factorized(
             factors=factors,
-            log_joint=marginal_log_joint(factors, self.table),
+            log_joint=marginal_log_joint(factors, self._table),
             status=self._status,
             n_iter=len(self._history),
             seconds=time.perf_counter() - self._began,
@@ -223,9 +214,8 @@ class Factorizer:
 
 
 def _as_factors(found: Explanation, rank: int, table: Table) -> Factors:
-    """A solution of the layer with 1×1 images as the two factors."""
-    rows, columns = table.shape
-    factors = Factors(np.zeros((rows, rank), np.int8), np.zeros((columns, rank), np.int8))
+    """Factors from an explanation of the rows as images of one pixel."""
+    factors = Factors.zeros(table, rank)
     for f, feature in enumerate(found.features):
         factors.W[:, f] = feature.weights[:, 0, 0]
     factors.S[found.placements[:, 0], found.placements[:, 1]] = 1

@@ -25,11 +25,11 @@ LAYERS = (
     ("refine",),
     ("learning",),
     ("factorization", "hierarchy", "inference"),
-    ("online", "export"),
+    ("online",),
     ("validation",),
     ("plotting",),
-    ("reporting",),
     ("estimators", "preprocessing"),
+    ("reporting", "export"),
     ("hcnet",),  # the public names
     ("metrics",),
     ("demo",),

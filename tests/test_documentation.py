@@ -202,4 +202,4 @@ def test_the_site_builds_without_a_warning(tmp_path):
     assert {f"{page.stem}.html" for page in PAGES[1:]} | {"index.html", "changes.html"} <= pages
     # The reference has methods of its own and inherited ones.
     reference = (tmp_path / "site" / "reference.html").read_text(encoding="utf-8")
-    assert all(f"HCN.{name}" in reference for name in ("fit", "partial_fit", "to_onnx"))
+    assert all(f"HCN.{name}" in reference for name in ("fit", "partial_fit", "save"))

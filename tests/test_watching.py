@@ -6,7 +6,7 @@ import pytest
 from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
 from hcnet.datasets import boolean_matrix, shapes, two_bars
 from hcnet.engine.driver import Status
-from hcnet.reporting.live import LiveReport
+from hcnet.reporting import LiveReport
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_a_factorization_tells_every_sweep(tmp_path, parameters, stages):
 
 def test_a_live_report_of_a_table_is_refused_in_a_sentence(tmp_path):
     live = LiveReport(tmp_path / "live.html", np.eye(9))
-    with pytest.raises(TypeError, match="about images, and BooleanMatrixFactorization learns from"):
+    with pytest.raises(TypeError, match="BooleanMatrixFactorization learns from a table"):
         BooleanMatrixFactorization(2, callback=live).fit(np.eye(9))
 
 

@@ -26,7 +26,15 @@ _HOMES = {
     "load": "hcnet.estimators.files",
 }
 # What people also use, so that ``import hcnet`` is enough for hcnet.image_files.read_images.
-_MODULES = ("datasets", "image_files", "metrics", "plotting", "preprocessing")
+_MODULES = (
+    "datasets",
+    "export",
+    "image_files",
+    "metrics",
+    "plotting",
+    "preprocessing",
+    "reporting",
+)
 
 
 def __getattr__(name: str) -> Any:

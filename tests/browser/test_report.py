@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from chromium import Browser, find
 
-from hcnet import HCN, FeatureLearner, Layer
+from hcnet import HCN, FeatureLearner, Layer, reporting
 from hcnet.datasets import letters, shapes
+from hcnet.engine.driver import JOINT
 from hcnet.progress import Step
 
 pytestmark = pytest.mark.skipif(find() is None, reason="there is no chromium; install the package")
@@ -23,7 +24,9 @@ def learned():
 @pytest.fixture(scope="module")
 def report(learned, tmp_path_factory):
     learner, X = learned
-    return learner.report(tmp_path_factory.mktemp("report") / "parts.html", X, names=["a", "b"])
+    return reporting.report(
+        learner, tmp_path_factory.mktemp("report") / "parts.html", X, names=["a", "b"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def network(tmp_path_factory):
     model = HCN([Layer(4, size=21), Layer()], templates_per_class=2, n_init=1, random_state=0)
     model.fit(data.images, data.labels)
     path = tmp_path_factory.mktemp("report") / "network.html"
-    return model, data, model.report(path, data.images, data.labels)
+    return model, data, reporting.report(model, path, data.images, data.labels)
 
 
 @pytest.fixture(scope="module")
@@ -231,16 +234,18 @@ def test_a_network_is_explained_down_to_its_pixels(browser, network):
 
 def test_a_live_report_reads_itself_again_and_says_how_far_it_is(browser, learned, tmp_path):
     learner, X = learned
-    step = Step("Refining", 3, 10, 12.5, -1000.0, "7 parts", learner.history_, lambda: learner)
+    step = Step(
+        "Refining", 3, 10, 12.5, -1000.0, JOINT, "7 parts", learner.history_, lambda: learner
+    )
     path = tmp_path / "live.html"
-    learner._live_report(path, X, None, None, step)
+    reporting.LiveReport(path, X)(step)
     browser.open(path)
     said = browser.value("document.body.innerText")
     assert "Still learning: refining, step 3 of about 10, 12 s so far. 7 parts" in said
     # The next state of the run is there without anybody doing anything.
-    learner._live_report(path, X, None, None, dataclasses.replace(step, iteration=9))
+    reporting.LiveReport(path, X, overwrite=True)(dataclasses.replace(step, iteration=9))
     browser.wait("document.body.innerText.includes('step 9 of about 10')")
-    learner.report(path, X, overwrite=True)
+    reporting.report(learner, path, X, overwrite=True)
     browser.wait("!document.body.innerText.includes('Still learning')")
     assert browser.problems() == []
 
@@ -248,7 +253,7 @@ def test_a_live_report_reads_itself_again_and_says_how_far_it_is(browser, learne
 def test_names_that_look_like_code_stay_names(browser, learned, tmp_path):
     learner, X = learned
     name = "</script><script>document.title='taken'</script><b>&@@DATA@@"
-    path = learner.report(tmp_path / "odd.html", X, names=[name, "b"])
+    path = reporting.report(learner, tmp_path / "odd.html", X, names=[name, "b"])
     browser.open(path)
     assert "taken" not in browser.value("document.title")
     assert browser.value("document.getElementById('which').options[0].text") == name
@@ -258,7 +263,7 @@ def test_names_that_look_like_code_stay_names(browser, learned, tmp_path):
 def test_a_report_without_images_shows_the_parts(browser, learned, tmp_path):
     learner, _ = learned
     learner.save(tmp_path / "a.hcn")
-    path = FeatureLearner.load(tmp_path / "a.hcn").report(tmp_path / "alone.html")
+    path = reporting.report(FeatureLearner.load(tmp_path / "a.hcn"), tmp_path / "alone.html")
     browser.open(path)
     assert browser.problems() == []
     assert browser.value("document.querySelectorAll('#layers .part').length") == len(
@@ -271,7 +276,7 @@ def test_channels_have_inks_that_mix(browser, tmp_path):
     X = np.zeros((1, 2, 8, 8), bool)
     X[0, 0, 2:6, 2:4] = X[0, 1, 2:6, 3:6] = True
     learner = FeatureLearner(feature_size=5, n_init=1, random_state=0).fit(X)
-    browser.open(learner.report(tmp_path / "two.html", X))
+    browser.open(reporting.report(learner, tmp_path / "two.html", X))
     assert browser.problems() == []
     browser.click("#views button[data-view='image']")
     s = scale(browser)

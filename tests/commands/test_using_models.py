@@ -11,6 +11,7 @@ from running import inside, one_sentence
 
 from hcnet import HCN, FeatureLearner
 from hcnet.image_files import read_images
+from hcnet.plotting import show_explanation
 from hcnet.plotting.drawing import PALE
 
 
@@ -188,8 +189,8 @@ def test_encode_draws_what_explains_the_images_of_a_network(network, folder, tmp
     assert result.returncode == 0, result.stderr
     model = HCN.load(network[0])
     with Image.open(tmp_path / "p.png") as picture:
-        assert (np.asarray(picture) == np.asarray(model.picture_of(X))).all()
-    one = np.asarray(model.picture_of(X[:1], scale=3))[2:-1:3, 2:-1:3].astype(int)
+        assert (np.asarray(picture) == np.asarray(show_explanation(model, X))).all()
+    one = np.asarray(show_explanation(model, X[:1], scale=3))[2:-1:3, 2:-1:3].astype(int)
     made, seen = model.denoise(X[:1])[0, 0], X[0, 0]
     coloured = np.ptp(one, axis=-1) > 0
     # Boxes are drawn around parts, through paper and over ink that nothing explains.

@@ -10,6 +10,7 @@ from scipy.special import logit
 
 from hcnet import HCN, FeatureLearner, Layer
 from hcnet.datasets import deconvolution, shapes
+from hcnet.export import from_dict, to_onnx
 from hcnet.hierarchy.convolution import correlate
 from hcnet.hierarchy.inference import How, class_scores
 from hcnet.images import Images
@@ -97,27 +98,27 @@ def assert_same(model, path, X):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_graph_has_the_scores_of_the_forward_pass(name, tmp_path):
     model, X = random_network(*NETWORKS[name])
-    assert_same(model, model.to_onnx(tmp_path / "model.onnx"), X)
+    assert_same(model, to_onnx(model, tmp_path / "model.onnx"), X)
 
 
 @pytest.mark.parametrize("name", ["two layers, channels", "three layers, channels"])
 def test_missing_pixels_say_nothing_in_a_graph(name, tmp_path):
     model, X = random_network(*NETWORKS[name])
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
-    assert_same(model, model.to_onnx(tmp_path / "model.onnx"), X)
+    assert_same(model, to_onnx(model, tmp_path / "model.onnx"), X)
 
 
 def test_templates_of_a_graph_may_stand_anywhere(tmp_path):
     model, _ = random_network(*NETWORKS["two layers"])
     larger = model.with_class_layer(image_size=(19, 17)).set_params(inference="forward")
     X = (np.random.default_rng(2).random((20, 1, 19, 17)) < 0.4).astype(np.float32)
-    assert_same(larger, larger.to_onnx(tmp_path / "model.onnx"), X)
+    assert_same(larger, to_onnx(larger, tmp_path / "model.onnx"), X)
 
 
 def test_classes_of_different_sizes_are_compared_fairly(tmp_path):
     model, X = random_network(*NETWORKS["two layers"])
     uneven = model.with_class_layer(categories=[0, 1, 1, 1, 0, 1], classes=[7, 9])
-    path = uneven.to_onnx(tmp_path / "model.onnx")
+    path = to_onnx(uneven, tmp_path / "model.onnx")
     assert run(path, X)["label"].dtype == np.int64
     assert_same(uneven, path, X)
 
@@ -128,7 +129,7 @@ def test_a_learned_network_classifies_the_same_images_the_same_way(tmp_path):
     model.set_params(templates_per_class=2).set_weights(
         [train.features, train.template_weights], (25, 25)
     )
-    path = model.to_onnx(tmp_path / "shapes.onnx")
+    path = to_onnx(model, tmp_path / "shapes.onnx")
     assert (run(path, test.images)["label"] == model.predict(test.images)).all()
     assert_same(model, path, test.images.astype(np.float32))
 
@@ -141,7 +142,7 @@ def test_classes_keep_their_names(names, tmp_path):
     names = np.array(names, object) if len({type(name) for name in names}) > 1 else np.array(names)
     categories = [0, 1, 1, 0, 0, 1] if len(names) == 2 else [0, 1, 2, 0, 1, 2]
     named = model.with_class_layer(categories=categories, classes=names)
-    label = run(named.to_onnx(tmp_path / "model.onnx"), X)["label"].tolist()
+    label = run(to_onnx(named, tmp_path / "model.onnx"), X)["label"].tolist()
     predicted = named.predict(X).tolist()
     assert label == ([str(one) for one in predicted] if names.dtype == object else predicted)
 
@@ -151,14 +152,14 @@ def test_what_was_learned_says_the_same_in_a_graph(tmp_path):
     train, test = shapes(random_state=0), shapes(n_images=2000, random_state=1)
     model = HCN([Layer(4, size=21), Layer()], templates_per_class=2, inference="forward")
     model.set_params(random_state=0).fit(train.images, train.labels)
-    path = model.to_onnx(tmp_path / "shapes.onnx")
+    path = to_onnx(model, tmp_path / "shapes.onnx")
     assert (run(path, test.images)["label"] == model.predict(test.images)).all()
     assert_same(model, path, test.images.astype(np.float32))
 
 
 def test_weights_of_a_graph_are_binary(tmp_path):
     model, _ = random_network(*NETWORKS["three layers"])
-    graph = onnx.load(model.to_onnx(tmp_path / "model.onnx")).graph
+    graph = onnx.load(to_onnx(model, tmp_path / "model.onnx")).graph
     weights = {one.name: onnx.numpy_helper.to_array(one) for one in graph.initializer}
     for k, W in enumerate(model.weights_, start=1):
         assert (weights[f"W{k}"] == W).all()
@@ -180,8 +181,9 @@ def test_a_graph_of_parts_scores_every_position(border, channels, tmp_path):
     W = rng.random((4, channels, 5, 3)) < 0.5
     drawn = [[["".join(".#"[int(on)] for on in row) for row in c] for c in f] for f in W]
     description = {
-        "format": "hcnet-parts",
+        "format": "hcnet-model",
         "version": 1,
+        "estimator": "FeatureLearner",
         "parameters": {"feature_size": [5, 3], "border": border},
         "border": border,
         "image_size": [12, 14],
@@ -189,8 +191,8 @@ def test_a_graph_of_parts_scores_every_position(border, channels, tmp_path):
         "priors": {"p_S": 0.01, "p_W": 0.4, "p01": 0.02, "p10": 0.03},
         "arrays": {"features": drawn},
     }
-    learner = FeatureLearner.from_dict(description)
-    path = learner.to_onnx(tmp_path / "parts.onnx")
+    learner = from_dict(description)
+    path = to_onnx(learner, tmp_path / "parts.onnx")
     for size in [(12, 14), (9, 21)]:
         X = (rng.random((3, channels, *size)) < 0.4).astype(np.float32)
         X[0, 0, 3:5] = np.nan
@@ -204,7 +206,7 @@ def test_a_graph_of_parts_scores_every_position(border, channels, tmp_path):
 
 def test_placements_that_are_found_score_above_zero(learner, tmp_path):
     model, data = learner
-    scores = run(model.to_onnx(tmp_path / "parts.onnx"), data.images)["scores"]
+    scores = run(to_onnx(model, tmp_path / "parts.onnx"), data.images)["scores"]
     n, f, r, c = model.placements_.T  # border="valid": rows count from the first position
     assert len(n) > 100
     assert (scores[n, f, r, c] > 0).mean() > 0.95
@@ -214,9 +216,9 @@ def test_nothing_is_overwritten_unless_told(learner, tmp_path):
     path = tmp_path / "parts.onnx"
     path.write_text("mine")
     with pytest.raises(FileExistsError, match="overwrite=True"):
-        learner[0].to_onnx(path)
+        to_onnx(learner[0], path)
     assert path.read_text() == "mine"
-    assert learner[0].to_onnx(path, overwrite=True) == path
+    assert to_onnx(learner[0], path, overwrite=True) == path
     onnx.checker.check_model(onnx.load(path))
     assert [one.name for one in tmp_path.iterdir()] == ["parts.onnx"]
 
@@ -225,7 +227,7 @@ def test_without_onnx_it_says_how_to_install_it(learner, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     for model in (learner[0], random_network(*NETWORKS["one layer"])[0]):
         with pytest.raises(ImportError, match="pip install onnx"):
-            model.to_onnx(tmp_path / "model.onnx")
+            to_onnx(model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
@@ -233,8 +235,8 @@ def test_several_objects_cannot_be_exported(tmp_path):
     model, _ = random_network(*NETWORKS["two layers"])
     several = model.with_class_layer(p_on=0.01)
     with pytest.raises(ValueError, match="without p_on"):
-        several.to_onnx(tmp_path / "model.onnx")
-    several.with_class_layer().to_onnx(tmp_path / "model.onnx")
+        to_onnx(several, tmp_path / "model.onnx")
+    to_onnx(several.with_class_layer(), tmp_path / "model.onnx")
 
 
 def test_no_parts_cannot_be_exported(tmp_path):
@@ -242,4 +244,4 @@ def test_no_parts_cannot_be_exported(tmp_path):
     with pytest.warns(UserWarning, match="No part was found"):
         nothing = FeatureLearner(2, 3, max_iter=0, random_state=0).fit(X)
     with pytest.raises(ValueError, match="no parts to export"):
-        nothing.to_onnx(tmp_path / "parts.onnx")
+        to_onnx(nothing, tmp_path / "parts.onnx")

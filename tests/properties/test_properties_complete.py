@@ -7,10 +7,10 @@ from pathlib import Path
 from strategies import COVERED
 
 import hcnet
-from hcnet import datasets, metrics, plotting, preprocessing
+from hcnet import datasets, export, metrics, plotting, preprocessing, reporting
 
-# Tested by themselves: a string, and scikit-learn's own reading of the constructor.
-ELSEWHERE = {"hcnet.__version__"}
+# Tested elsewhere: a string, and a callback that tests/reporting tests.
+ELSEWHERE = {"hcnet.__version__", "hcnet.reporting.LiveReport"}
 INHERITED = {
     "count",
     "index",
@@ -25,8 +25,10 @@ def public_names():
     modules = {
         "hcnet": hcnet,
         "hcnet.datasets": datasets,
+        "hcnet.export": export,
         "hcnet.plotting": plotting,
         "hcnet.preprocessing": preprocessing,
+        "hcnet.reporting": reporting,
     }
     named = {
         f"{m}.{name}": getattr(module, name)

@@ -24,6 +24,7 @@ from strategies import (
 
 import hcnet
 from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, plotting
+from hcnet.reporting import report, summary
 
 SIDE = 8
 X = np.zeros((6, SIDE, SIDE), bool)
@@ -155,40 +156,40 @@ def test_no_other_file_is_a_model(place, path):
 
 
 @given(st.sampled_from(PICTURED), images(side=4), st.sampled_from(["fit", "fit_stream"]))
-@about(*(f"hcnet.{kind}.summary" for kind in PICTURED), examples=8)
+@about("hcnet.reporting.summary", examples=8)
 def test_a_summary_is_json(kind, pictures, method):
     model = FeatureLearner(feature_size=1, **QUICK)
     if kind == "HCN":
         model = HCN([Layer(2, size=1, pool=1), Layer(pool=1)], 2, **QUICK)
-    assert outcome(model.summary) is None  # it is not fitted
+    assert outcome(summary, model) is None  # it is not fitted
     if outcome(getattr(model, method), pictures) is None:
         return
-    told = model.summary()
+    told = summary(model)
     assert told["kind"] == kind
     assert told["image_size"] == list(pictures.shape[-2:])
     assert json.loads(json.dumps(told, allow_nan=False)) == told
 
 
 @given(st.sampled_from(PICTURED), odd_parameters())
-@about(*(f"hcnet.{kind}.picture" for kind in PICTURED), examples=30)
+@about("hcnet.plotting.show_model", examples=30)
 def test_a_model_is_drawn_at_any_scale(models, kind, scale):
-    picture = outcome(models[kind].picture, scale)
+    picture = outcome(plotting.show_model, models[kind], scale)
     assert (picture is None) == (outcome(plotting.show_image, X[0], scale=scale) is None)
     if picture is not None:
         assert min(picture.size) > 0
-    assert outcome(type(models[kind])(*([[Layer()]] if kind == "HCN" else [])).picture) is None
+    assert outcome(plotting.show_model, HCN([Layer()])) is None
 
 
 @given(st.one_of(images(side=SIDE), anything()), odd_parameters())
-@about("hcnet.HCN.picture_of", examples=30)
+@about("hcnet.plotting.show_explanation", examples=30)
 def test_what_explains_images_is_drawn_at_any_scale(models, pictures, scale):
     model = models["HCN"]
     for size in (None, scale):
-        picture = outcome(model.picture_of, pictures, None, size)
+        picture = outcome(plotting.show_explanation, model, pictures, None, size)
         fits = outcome(model.transform, pictures) is not None
         allowed = outcome(plotting.show_image, X[0], scale=size) is not None
         assert (picture is not None) == (fits and allowed)
-    assert outcome(HCN([Layer()]).picture_of, X) is None
+    assert outcome(plotting.show_explanation, HCN([Layer()]), X) is None
 
 
 @given(st.data())
@@ -260,13 +261,13 @@ WHAT = {
 
 
 @given(st.data(), st.sampled_from(PICTURED), st.booleans())
-@about(*(f"hcnet.{kind}.report" for kind in PICTURED), examples=60)
+@about("hcnet.reporting.report", examples=60)
 def test_a_report_is_one_file_or_none(models, place, data, kind, fresh):
-    slots = [*inspect.signature(type(models[kind]).report).parameters][1:]
+    slots = [*inspect.signature(report).parameters][1:]
     name = data.draw(st.sampled_from(slots))
     options = {"path": "a.html" if fresh else "mine.html", "X": X, name: data.draw(WHAT[name])}
     before = place.prepare()
-    path = written(models[kind].report, **options)
+    path = written(report, models[kind], **options)
     check_only(place, before, path, options.get("overwrite"))
     if path is not None:
         text = path.read_text(encoding="utf-8")

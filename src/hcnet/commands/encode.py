@@ -85,18 +85,9 @@ def _encode(options: argparse.Namespace) -> int:
 
 
 def _draw(options: argparse.Namespace, model: Any, images: ImageSet, placed: Any) -> None:
-    from hcnet import HCN
-    from hcnet.plotting import save_picture, show_placements
-    from hcnet.plotting.drawing import tile_grid
-    from hcnet.plotting.pictures import places_scale
+    from hcnet.plotting import save_picture, show_explanation
 
-    if isinstance(model, HCN):
-        picture = model.picture_of(images.X, images.mask)
-    else:
-        parts, scale = model.features_, places_scale(images.X)
-        picture = tile_grid(
-            [show_placements(x, placed, parts, n, scale) for n, x in enumerate(images.X)]
-        )
+    picture = show_explanation(model, images.X, images.mask)
     save_picture(picture, options.picture, overwrite=options.force)
 
 

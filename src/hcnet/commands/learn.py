@@ -76,6 +76,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from hcnet.commands.outputs import check_free, check_report
     from hcnet.engine.driver import Status
+    from hcnet.reporting import summary
 
     kind, given = parameters(options)
     _check(options, kind)
@@ -90,7 +91,7 @@ def _run(options: argparse.Namespace) -> int:
     model.save(options.output, overwrite=options.force)
     seconds = time.perf_counter() - began
     _reports(options, model, images, y)
-    told = model.summary() | {"seconds": round(seconds, 3), "model": str(options.output)}
+    told = summary(model) | {"seconds": round(seconds, 3), "model": str(options.output)}
     say(options, told, _text(told))
     return INTERRUPTED if model.status_ == Status.INTERRUPTED.value else DONE
 
@@ -122,7 +123,7 @@ def _estimator(
 
     given = given | {"verbose": on_a_terminal(options)}
     if options.live is not None:
-        from hcnet.reporting.live import LiveReport
+        from hcnet.reporting import LiveReport
 
         live = LiveReport(options.live, images.X, images.mask, images.names, options.force)
         given["callback"] = live
@@ -165,13 +166,15 @@ def _fit(
 def _reports(
     options: argparse.Namespace, model: Model, images: ImageSet, y: NDArray[Any] | None
 ) -> None:
+    from hcnet.reporting import report
+
     about: dict[str, Any] = {"mask": images.mask, "names": images.names}
     if y is not None:
         about["y"] = y[: len(images)]
     for path in {options.report, options.live} - {None}:
         # The live report is this command's own by now.
         overwrite = options.force or path == options.live
-        model.report(path, images.X, **about, overwrite=overwrite)
+        report(model, path, images.X, **about, overwrite=overwrite)
 
 
 def _text(told: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from hcnet.commands import arguments
@@ -23,6 +22,7 @@ def _run(options: argparse.Namespace) -> int:
     from hcnet.commands.models import load_model
     from hcnet.commands.outputs import check_report
     from hcnet.image_files import read_labels
+    from hcnet.reporting import report
 
     check_report(options.force, options.output)
     model = load_model(options.model)
@@ -36,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
         if not options.images:
             raise ValueError("Labels are of images; pass these, too, or leave --labels out.")
         about["y"] = read_labels(options.labels, images.files)
-    path: Path = model.report(options.output, **about, overwrite=options.force)
+    path = report(model, options.output, **about, overwrite=options.force)
     size = path.stat().st_size
     say(options, {"report": str(path), "bytes": size}, f"{path}: {size / 1000:,.0f} kB")
     return DONE

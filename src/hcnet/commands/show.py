@@ -28,14 +28,15 @@ def _run(options: argparse.Namespace) -> int:
     check_picture(options.force, options.output)
     model = load_model(options.model)
     from hcnet import HCN
+    from hcnet.reporting import summary
 
-    told = model.summary()
+    told = summary(model)
     text = _network_text(model, told) if isinstance(model, HCN) else _parts_text(model, told)
     say(options, told, text)
     if options.output is not None:
-        from hcnet.plotting import save_picture
+        from hcnet.plotting import save_picture, show_model
 
-        picture = model.picture(options.scale)
+        picture = show_model(model, options.scale)
         save_picture(picture, options.output, overwrite=options.force)
         note(options, f"drawn into {options.output}.")
     return DONE

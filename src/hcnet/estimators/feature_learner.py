@@ -23,8 +23,6 @@ from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Status
 from hcnet.estimators.base import Estimator
-from hcnet.estimators.exporting import PartsExport
-from hcnet.estimators.parts_reporting import PartsReporting
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.learn import Learned, learn
@@ -55,7 +53,7 @@ from hcnet.validation.parameters import (
 from hcnet.validation.streams import check_reading, check_stream, stream_length
 
 
-class FeatureLearner(PartsReporting, PartsExport, TransformerMixin, Estimator):
+class FeatureLearner(TransformerMixin, Estimator):
     """Finds the parts that binary images are made of, and where they are.
 
     An image is explained as binary features placed at some positions, ORed where they
@@ -337,7 +335,7 @@ class FeatureLearner(PartsReporting, PartsExport, TransformerMixin, Estimator):
     def placements(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
         """Where the parts are in X: rows of image, feature, row, column (as `placements_`)."""
         given, found = self._explain(X, mask)
-        return self._corners(found, inference.layer_for(self._model, given.images))
+        return self._corners(found, given.images)
 
     def inverse_transform(
         self, codes: sparse.sparray | ArrayLike, image_size: tuple[int, int] | None = None
@@ -484,7 +482,7 @@ class FeatureLearner(PartsReporting, PartsExport, TransformerMixin, Estimator):
         if len(order):
             W = found.weights()[order]
         self._publish(PartsModel(W, learned.priors, layer.border, images.size))
-        self.placements_ = self._corners(found, layer)
+        self.placements_ = self._corners(found, images)
         self.placements_[:, 1] = rank[self.placements_[:, 1]] if len(order) else 0
         self.compression_ratio_ = compression_ratio(found.counts, images)
         self.log_joint_ = inference.score(found, learned.priors)
@@ -500,8 +498,10 @@ class FeatureLearner(PartsReporting, PartsExport, TransformerMixin, Estimator):
         self.p01_, self.p10_ = model.priors.p01, model.priors.p10
         return self
 
-    def _corners(self, found: Explanation, layer: FeatureLayer) -> NDArray[np.int64]:
-        return np.asarray(found.placements - np.array([0, 0, *layer.overhang]))
+    def _corners(self, found: Explanation, images: Images) -> NDArray[np.int64]:
+        """Placements as rows of image, feature, and the corner of the window in the image."""
+        overhang = inference.layer_for(self._model, images).overhang
+        return np.asarray(found.placements - np.array([0, 0, *overhang]))
 
     def _explain(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[ImageInput, Explanation]:
         check_is_fitted(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from hcnet.estimators.base import read_estimator
 from hcnet.estimators.boolean_matrix import BooleanMatrixFactorization
@@ -10,6 +11,9 @@ from hcnet.estimators.feature_learner import FeatureLearner
 from hcnet.estimators.hcn import HCN
 
 Estimator = FeatureLearner | HCN | BooleanMatrixFactorization
+ESTIMATORS: dict[str, Any] = {
+    one._kind: one for one in (FeatureLearner, HCN, BooleanMatrixFactorization)
+}
 
 
 def load(path: str | os.PathLike[str]) -> Estimator:
@@ -18,7 +22,5 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     A file may come from anybody: one that is damaged, of a newer version or made up raises a
     ValueError that says so.
     """
-    found: Estimator = read_estimator(
-        path, {one._kind: one for one in (FeatureLearner, HCN, BooleanMatrixFactorization)}
-    )
+    found: Estimator = read_estimator(path, ESTIMATORS)
     return found

@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.checkpoint import EVERY, digest, text_digest
 from hcnet.engine.choice import DEFAULT_ENGINE
+from hcnet.engine.driver import Status
 from hcnet.estimators.base import Estimator
-from hcnet.estimators.exporting import NetworkExport
-from hcnet.estimators.network_reporting import NetworkReporting
 from hcnet.estimators.network_saving import ALGORITHM_NAMES, NetworkSaving
 from hcnet.estimators.network_streaming import NetworkStreaming
 from hcnet.hierarchy import inference
@@ -25,7 +24,7 @@ from hcnet.hierarchy.batches import check_image_fits
 from hcnet.hierarchy.bottom_up.learn import learn_bottom_up
 from hcnet.hierarchy.decoding import Configuration
 from hcnet.hierarchy.explaining import CANDIDATES, agreeing
-from hcnet.hierarchy.learn import N_INIT, LearnedNetwork, NetworkOptions, learn_network
+from hcnet.hierarchy.learn import N_INIT, Decided, LearnedNetwork, NetworkOptions, learn_network
 from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Network, sample, sample_templates
 from hcnet.hierarchy.specification import Layer, build_network
@@ -64,8 +63,6 @@ from hcnet.validation.parameters import (
 
 class HCN(
     NetworkStreaming,
-    NetworkReporting,
-    NetworkExport,
     NetworkSaving,
     ClassifierMixin,
     TransformerMixin,
@@ -234,7 +231,13 @@ class HCN(
         with self._keeping(checkpoint, every, "fit", data) as keeper:
             rng = self._generator(keeper)
             network, options = self._build(images, labels, rng)
-            progress = self._progress(self._so_far(network, labels))
+
+            def running(found: Decided) -> Any:
+                now = self._copy()._publish(NetworkModel(network, found.weights, labels.classes))
+                now.log_joint_, now.status_ = found.log_joint, Status.RUNNING.value
+                return now
+
+            progress = self._progress(running)
             start = network, images, agreeing(network, labels.codes), options, rng, progress
             learned = _ALGORITHMS[self.algorithm](*start, keeper)
         self._store(learned, labels, images)
@@ -311,6 +314,18 @@ class HCN(
     def sparsifications(self, X: ArrayLike, mask: ArrayLike | None = None) -> list[BoolArray]:
         """Where the features are: S¹ … Sᴸ, each (images, features, rows, columns)."""
         return self._configuration(self._check(X, mask).images).S[1:]
+
+    def placements(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Which features are where in X: rows of image, layer (from 1), feature, row, column.
+
+        Row and column count positions of the layer; `sparsifications` has the same as arrays.
+        """
+        tables = []
+        for number, S in enumerate(self.sparsifications(X, mask), 1):
+            on = np.argwhere(S)
+            tables.append(np.insert(on, 1, number, axis=1))
+        rows = np.concatenate(tables)
+        return np.asarray(rows[np.lexsort((-rows[:, 1], rows[:, 0]))])
 
     def denoise(
         self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None

@@ -1,1 +1,6 @@
-"""Learned models for other programs: ONNX graphs, and dictionaries that JSON can hold."""
+"""Fitted estimators for other programs: ONNX graphs, and dictionaries that JSON can hold."""
+
+from hcnet.export.dictionaries import from_dict, to_dict
+from hcnet.export.onnx_files import to_onnx
+
+__all__ = ["from_dict", "to_dict", "to_onnx"]

@@ -12,6 +12,7 @@ errors blue, vermilion and green of Okabe and Ito; missing pixels are amber.
 from hcnet.plotting.charts import plot_confusion, plot_history
 from hcnet.plotting.drawing import save_picture
 from hcnet.plotting.hierarchies import show_hierarchy, show_templates
+from hcnet.plotting.models import show_explanation, show_model
 from hcnet.plotting.pictures import (
     image_grid,
     show_comparison,
@@ -30,9 +31,11 @@ __all__ = [
     "show_comparison",
     "show_completion",
     "show_errors",
+    "show_explanation",
     "show_features",
     "show_hierarchy",
     "show_image",
+    "show_model",
     "show_placements",
     "show_templates",
 ]

@@ -45,7 +45,8 @@ def confusion(counts: NDArray[np.int64], names: Sequence[str]) -> str:
         shares = row / max(int(row.sum()), 1)
         cells = "".join(
             f'<td style="background:rgb(0 114 178 / {share:.2f});'
-            f'color:{"#fff" if share > 0.5 else "inherit"};text-align:center;padding:.2rem .7rem">{count:,}</td>'
+            f"color:{'#fff' if share > 0.5 else 'inherit'};text-align:center;"
+            f'padding:.2rem .7rem">{count:,}</td>'
             for count, share in zip(row.tolist(), shares, strict=True)
         )
         rows.append(f"<tr><th>{word}</th>{cells}</tr>")

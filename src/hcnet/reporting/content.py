@@ -1,4 +1,4 @@
-"""What a report holds, before it becomes a page: plain values that JSON can carry."""
+"""The content of a report, before it becomes a page: plain values that JSON can hold."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LayerView:
 
 @dataclass(frozen=True)
 class ImageView:
-    """An image, what the model makes of it, and which part explains which pixels."""
+    """An image, its reconstruction, and the part that explains each pixel."""
 
     name: str
     size: tuple[int, int]
@@ -74,7 +74,7 @@ class Content:
     title: str
     summary: str
     layers: list[LayerView]
-    facts: list[tuple[str, str, str]]  # name, value, what it means
+    facts: list[tuple[str, str, str]]  # name, value, meaning
     images: list[ImageView] = field(default_factory=list)
     images_note: str = ""
     channels: int = 1
@@ -83,7 +83,7 @@ class Content:
     parameters: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     fingerprint: str = ""
-    live: str = ""  # what is being done while learning goes on
+    live: str = ""  # the stage of learning, in a live report
     refresh: int = 0  # seconds after which a live report is read again
 
 
@@ -142,14 +142,25 @@ def image_view(
     )
 
 
-def how_many(images: Images) -> int:
-    """Images that a report shows of these."""
+def error_facts(images: Images, made: BoolArray) -> tuple[str, str, str]:
+    """The number of pixels that the reconstruction has wrong."""
+    marks = np.array(
+        [error_marks(*planes) for planes in zip(images.pixels, made, images.observed, strict=True)]
+    )
+    missed, added = int((marks == MISSED).sum()), int((marks == ADDED).sum())
+    share = (missed + added) / max(images.n_observed, 1)
+    return (
+        "Wrong pixels",
+        f"{missed + added:,}",
+        f"{share:.3%} of those observed in the images shown: {missed:,} on that no part "
+        f"explains, {added:,} off that a part covers",
+    )
+
+
+def shown_images(images: Images) -> Images:
+    """The first images, as many as a report shows."""
     height, width = images.size
-    return max(1, min(images.n_images, MOST_IMAGES, MOST_PIXELS // (height * width)))
-
-
-def first(images: Images, n: int) -> Images:
-    """The first images."""
+    n = max(1, min(images.n_images, MOST_IMAGES, MOST_PIXELS // (height * width)))
     return Images(images.pixels[:n], images.observed[:n])
 
 
@@ -165,7 +176,7 @@ def image_names(names: Sequence[str] | None, n: int) -> list[str]:
 
 
 def left_out(shown: int, images: Images) -> str:
-    """What a report says if it does not show all images."""
+    """A note, if a report does not show all images."""
     if shown == images.n_images:
         return ""
     return f"The first {shown} of {images.n_images:,} images."
@@ -179,6 +190,6 @@ def fingerprint(images: Images) -> str:
     return digest.hexdigest()[:16]
 
 
-def several(n: int, thing: str) -> str:
+def number_of(n: int, thing: str) -> str:
     """A number of things."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"

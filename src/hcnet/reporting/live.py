@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 from hcnet.progress import Step
-from hcnet.reporting.finishing import REFRESH
-from hcnet.reporting.page import report_path
+from hcnet.reporting.page import report_path, write_report
+from hcnet.reporting.reports import REFRESH, page_content
 from hcnet.whole_files import refuse_existing
 
 # Writing may take this share of the time of a run.
@@ -25,7 +25,7 @@ class LiveReport:
 
         live = LiveReport("report.html", X)
         model = FeatureLearner(callback=live).fit(X)
-        model.report("report.html", X, overwrite=True)      # the last word
+        report(model, "report.html", X, overwrite=True)     # the final one
 
     Args:
         path: the file; a browser that shows it reads it again by itself.
@@ -55,14 +55,9 @@ class LiveReport:
         if self._broken or time.perf_counter() < self._next:
             return
         began = time.perf_counter()
-        model = step.model()
-        if not hasattr(model, "_live_report"):
-            raise TypeError(
-                f"A live report is about images, and {type(model).__name__} learns from a table; "
-                f"pass another callback, or verbose=True for a progress bar."
-            )
+        content = page_content(step.model(), self.X, None, self.mask, self.names, step)
         try:
-            model._live_report(self.path, self.X, self.mask, self.names, step)
+            write_report(self.path, content, overwrite=True)
         except OSError as error:  # a full disk must not end hours of learning
             self._broken = True
             warnings.warn(

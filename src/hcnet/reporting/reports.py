@@ -1,0 +1,146 @@
+"""`report` writes a page about a fitted estimator, `summary` returns its figures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from hcnet.environment import versions
+from hcnet.estimators.base import plain
+from hcnet.images import Images
+from hcnet.plotting.charts import curve_points
+from hcnet.progress import Step
+from hcnet.reporting import charts
+from hcnet.reporting.content import Content, Picture, fingerprint
+from hcnet.reporting.network_report import network_content, network_summary
+from hcnet.reporting.page import write_report
+from hcnet.reporting.parts_report import parts_content, parts_summary
+from hcnet.validation.fitted import is_network
+
+# Parameters that change nothing about a result.
+WATCHING = ("verbose", "callback")
+# Seconds after which a browser reads a live report again.
+REFRESH = 3
+
+
+def report(
+    model: Any,
+    path: str | os.PathLike[str],
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    mask: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write one HTML file about a fitted estimator; it needs no network and no other file.
+
+    It shows what was learned, where it is in X, how well it fits, and how to repeat it.
+
+    Parameters
+    ----------
+    model : FeatureLearner or HCN
+        The fitted estimator.
+    path : str or path
+        The file, which ends in .html.
+    X : array or None, default=None
+        Images to show.  None: only the parts, and if the model was not loaded from a file, their
+        places in a reconstruction of the training images.
+    y : array or None, default=None
+        Labels of X for a network: the report then has a confusion matrix.
+    mask : array or None, default=None
+        True where a pixel of X is missing.
+    names : list of str or None, default=None
+        Names of the images.
+    overwrite : bool, default=False
+        Whether a file of this name may be replaced.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    """
+    network = is_network(model)
+    for name, value in (("y", y), ("mask", mask)):
+        if X is None and value is not None:
+            raise ValueError(f"{name} belongs to images, and X is None; pass X as well.")
+    if y is not None and not network:
+        raise ValueError("y holds labels, and parts have none; leave y out.")
+    return write_report(path, page_content(model, X, y, mask, names), overwrite)
+
+
+def summary(model: Any) -> dict[str, Any]:
+    """The figures of a fitted estimator, as plain numbers and words that JSON can hold."""
+    figures = network_summary(model) if is_network(model) else parts_summary(model)
+    for name in ("compression_ratio_", "log_joint_", "n_iter_", "n_images_seen_", "status_"):
+        if hasattr(model, name):
+            figures[name.removesuffix("_")] = plain(getattr(model, name))
+    return figures
+
+
+def page_content(
+    model: Any,
+    X: ArrayLike | None,
+    y: ArrayLike | None,
+    mask: ArrayLike | None,
+    names: Sequence[str] | None,
+    step: Step | None = None,
+) -> Content:
+    """The content of a report; `step` is that of a run that is not finished."""
+    if is_network(model):
+        content, images = network_content(model, X, y, mask, names)
+    else:
+        content, images = parts_content(model, X, mask, names, live=step is not None)
+    _add_training(content, model, step)
+    _add_settings(content, model, images)
+    return content
+
+
+def _add_training(content: Content, model: Any, step: Step | None) -> None:
+    """How learning went."""
+    if getattr(model, "log_joint_", None) is not None:
+        value = f"{model.log_joint_:,.1f}"
+        content.facts.append(("Joint log-probability", value, "of the images learned from"))
+    if hasattr(model, "n_iter_"):
+        content.facts.append(("Steps", f"{model.n_iter_:,}", getattr(model, "status_", "")))
+    history = getattr(model, "history_", []) if step is None else step.history
+    if history:
+        first, last = history[0], history[-1]
+        text = (
+            f"{last.figure.capitalize()} over {len(history)} steps: from {first.objective:,.0f} to "
+            f"{last.objective:,.0f}."
+        )
+        if points := curve_points(history):
+            chart = charts.curve(points, last.figure)
+            content.pictures.insert(0, Picture("Learning", chart, text))
+    if step is not None:
+        of = "" if step.total is None else f" of about {step.total}"
+        content.live = (
+            f"Still learning: {step.stage.lower()}, step {step.iteration}{of}, {step.seconds:.0f} "
+            f"s so far. {step.note}"
+        ).strip()
+        content.refresh = REFRESH
+
+
+def _add_settings(content: Content, model: Any, images: Images | None) -> None:
+    """How to learn the same again."""
+    parameters = model.get_params(deep=False)
+    kind = type(model)
+    shown = repr(kind(**parameters | {"verbose": False, "callback": None}))
+    imported = ", ".join(name for name in (kind.__name__, "Engine", "Layer") if f"{name}(" in shown)
+    data = "X, y" if is_network(model) else "X"
+    content.code = f"from hcnet import {imported}\n\nmodel = {shown}\nmodel.fit({data})"
+    content.parameters = {
+        name: repr(value) for name, value in parameters.items() if name not in WATCHING
+    }
+    if parameters.get("random_state") is None:
+        content.parameters["random_state"] = "None: no seed was given or kept, runs may differ"
+    content.versions = versions()
+    if images is not None:
+        content.fingerprint = fingerprint(images)
+        content.parameters["fingerprint of X"] = content.fingerprint

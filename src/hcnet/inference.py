@@ -1,8 +1,6 @@
-"""Using known features: where they stand in images, and what that says about every pixel."""
+"""Known features in new images: their placements, and the images that they make up."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 from scipy import sparse
@@ -14,7 +12,7 @@ from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.memory import check_memory
 from hcnet.model import PartsModel
-from hcnet.objective import Priors, log_joint
+from hcnet.objective import Priors
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import NOWHERE, Explanation, IntArray
 from hcnet.solutions.improver import Improver
@@ -29,9 +27,9 @@ def layer_for(model: PartsModel, images: Images) -> FeatureLayer:
 def explain(
     model: PartsModel, images: Images, rng: np.random.Generator, max_memory: int | None = None
 ) -> Explanation:
-    """The most probable placements found: greedy with exchanges, and message passing from there.
+    """The most probable placements found: greedy ones with exchanges, or those of message passing.
 
-    Both are tried; the joint log-probability decides.
+    The joint log-probability decides between them.
     """
     improver = Improver(Canvas(layer_for(model, images), images), model.priors)
     features = [improver.feature(weights) for weights in model.features]
@@ -80,14 +78,7 @@ def placements_from_codes(table: sparse.sparray, layer: FeatureLayer) -> IntArra
 
 
 def compression_ratio(model: PartsModel, images: Images, explanation: Explanation) -> float:
-    """The paper's ratio; features that stand nowhere in these images cost nothing."""
+    """The paper's ratio; features without a placement in these images cost nothing."""
     improver = Improver(Canvas(layer_for(model, images), images), Priors())
     used = improver.evaluate(explanation.features, explanation.placements)
     return objective.compression_ratio(used.counts, images)
-
-
-def score(explanation: Explanation, priors: Priors) -> float:
-    """Joint log-probability log p(X, S, W) at the model's priors."""
-    value = log_joint(explanation.counts, priors)
-    assert math.isfinite(value)
-    return value

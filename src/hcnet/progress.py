@@ -1,4 +1,4 @@
-"""Watching a run: a bar on the terminal, and callbacks that people write."""
+"""The progress of a fit: a bar on the terminal, and the user's callback."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tqdm.auto import tqdm
 
 from hcnet.engine.driver import Measurement, Record, record
 
-# Steps of a run whose records a callback can look back at.
+# Steps whose records a callback gets, the last ones.
 HISTORY = 10_000
 
-# The state of a process, worked out only if somebody asks for it.
+# The state of a process, worked out only if the callback asks for the model.
 State = Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a callback is told after each step of learning."""
+    """The argument of a callback, after each step of learning."""
 
-    stage: str  # what is being done, for people
+    stage: str  # the name of the stage
     iteration: int  # from 1, within the stage
     total: int | None  # steps that the stage will probably have
     seconds: float  # since learning began
@@ -31,61 +31,55 @@ class Step:
     figure: str  # the name of the objective
     note: str
     history: Sequence[Record]  # of all stages so far
-    model: Callable[[], Any]  # makes an estimator of what is known by now; it can be used and saved
+    model: Callable[[], Any]  # makes an estimator of the current state; it can be used and saved
 
 
 Callback = Callable[[Step], object]
 
 
-class Progress(Protocol):
-    """Told about every step of a run."""
+class Progress:
+    """The progress of a fit, for a bar on the terminal and for a callback; either may be missing.
 
-    def stage(self, name: str, total: int | None) -> None:
-        """Start a stage of `total` expected steps."""
-        ...
+    `estimator` makes an estimator of a state of learning, for the callback.
+    """
 
-    def step(self, measurement: Measurement, state: State, total: int | None = None) -> None:
-        """One step is done; `total` corrects the expected number."""
-        ...
-
-    def close(self) -> None:
-        """The run is over."""
-        ...
-
-
-class Silence:
-    """Shows nothing."""
-
-    def stage(self, name: str, total: int | None) -> None:
-        """Ignore."""
-
-    def step(self, measurement: Measurement, state: State, total: int | None = None) -> None:
-        """Ignore."""
-
-    def close(self) -> None:
-        """Ignore."""
-
-
-class Bar:
-    """A progress bar per stage, with the time that is probably left."""
-
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        verbose: bool = False,
+        callback: Callback | None = None,
+        estimator: Callable[[Any], Any] | None = None,
+    ) -> None:
+        if callback is not None and not callable(callback):
+            raise TypeError(
+                f"callback must be a function that takes a Step, or None, got {callback!r}; pass "
+                f"for example steps.append of a list."
+            )
+        self._verbose, self._callback, self._estimator = verbose, callback, estimator
         self._bar: Any = None
+        self._history: deque[Record] = deque(maxlen=HISTORY)
+        self._stage, self._iteration = "", 0
+        self._total: int | None = None
+        self._began = time.perf_counter()
 
     def stage(self, name: str, total: int | None) -> None:
-        """Start a new bar."""
+        """Start a stage of `total` expected steps, with a bar of its own."""
         self.close()
-        self._bar = tqdm(total=total, desc=name, unit="step", dynamic_ncols=True, leave=True)
+        self._stage, self._iteration, self._total = name, 0, total
+        if self._verbose:
+            self._bar = tqdm(total=total, desc=name, unit="step", dynamic_ncols=True, leave=True)
 
     def step(self, measurement: Measurement, state: State, total: int | None = None) -> None:
-        """Advance the bar."""
-        if self._bar is None:
-            return
+        """Count a step; `total` corrects the expected number."""
+        self._iteration += 1
         if total is not None:
-            self._bar.total = max(total, self._bar.n + 1)
-        if measurement.note:
-            self._bar.set_postfix_str(measurement.note, refresh=False)
-        self._bar.update()
+            self._total = max(total, self._iteration)
+        if self._bar is not None:
+            self._bar.total = self._total
+            if measurement.note:
+                self._bar.set_postfix_str(measurement.note, refresh=False)
+            self._bar.update()
+        if self._callback is not None:
+            self._callback(self._described(measurement, state))
 
     def close(self) -> None:
         """Leave the finished bar on the screen."""
@@ -93,75 +87,20 @@ class Bar:
             self._bar.close()
             self._bar = None
 
-
-class Told:
-    """Tells a callback about every step, as a `Step`."""
-
-    def __init__(self, callback: Callback, model: Callable[[Any], Any]) -> None:
-        self._callback, self._model = callback, model
-        self._history: deque[Record] = deque(maxlen=HISTORY)
-        self._stage, self._iteration = "", 0
-        self._total: int | None = None
-        self._began = time.perf_counter()
-
-    def stage(self, name: str, total: int | None) -> None:
-        """Count from 1 again."""
-        self._stage, self._iteration, self._total = name, 0, total
-
-    def step(self, measurement: Measurement, state: State, total: int | None = None) -> None:
-        """Call the callback."""
-        self._iteration += 1
+    def _described(self, measurement: Measurement, state: State) -> Step:
         seconds = time.perf_counter() - self._began
-        m, n = measurement, self._history[-1].iteration + 1 if self._history else 1
-        if total is not None:
-            self._total = max(total, self._iteration)
-        self._history.append(record(m, n, seconds))
-        self._callback(
-            Step(
-                self._stage,
-                self._iteration,
-                self._total,
-                seconds,
-                m.objective,
-                m.figure,
-                m.note,
-                list(self._history),
-                lambda: self._model(state()),
-            )
+        number = self._history[-1].iteration + 1 if self._history else 1
+        self._history.append(record(measurement, number, seconds))
+        estimator = self._estimator
+        assert estimator is not None
+        return Step(
+            self._stage,
+            self._iteration,
+            self._total,
+            seconds,
+            measurement.objective,
+            measurement.figure,
+            measurement.note,
+            list(self._history),
+            lambda: estimator(state()),
         )
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class Several:
-    """Tells several about every step."""
-
-    def __init__(self, *watching: Progress) -> None:
-        self._watching = watching
-
-    def stage(self, name: str, total: int | None) -> None:
-        """Tell all."""
-        for one in self._watching:
-            one.stage(name, total)
-
-    def step(self, measurement: Measurement, state: State, total: int | None = None) -> None:
-        """Tell all."""
-        for one in self._watching:
-            one.step(measurement, state, total)
-
-    def close(self) -> None:
-        """Tell all."""
-        for one in self._watching:
-            one.close()
-
-
-def watching(verbose: bool, callback: Callback | None, model: Callable[[Any], Any]) -> Progress:
-    """A bar if `verbose`, the callback if there is one; `model` makes an estimator of a state."""
-    if callback is not None and not callable(callback):
-        raise TypeError(
-            f"callback must be a function that takes a Step, or None, got {callback!r}; pass for "
-            f"example steps.append of a list."
-        )
-    bar: Progress = Bar() if verbose else Silence()
-    return bar if callback is None else Several(bar, Told(callback, model))

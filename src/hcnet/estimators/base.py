@@ -29,7 +29,7 @@ from hcnet.checkpoint import Checkpoint, Identity, checkpointed, text_digest
 from hcnet.engine.driver import Record, Status, interruptible
 from hcnet.online.minibatches import Minibatch
 from hcnet.online.stream import Stream, feed, later
-from hcnet.progress import Callback, Progress, watching
+from hcnet.progress import Callback, Progress
 from hcnet.validation.parameters import (
     check_flag,
     check_max_memory,
@@ -141,7 +141,7 @@ class Estimator(BaseEstimator):
 
     def _progress(self, estimator: Callable[[Any], Any]) -> Progress:
         """The progress bar and the callback; `estimator` makes an estimator of a state."""
-        return watching(check_flag("verbose", self.verbose), self.callback, estimator)
+        return Progress(check_flag("verbose", self.verbose), self.callback, estimator)
 
     def _keeping(
         self,

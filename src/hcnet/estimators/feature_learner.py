@@ -30,7 +30,7 @@ from hcnet.learning.options import AUTO_FEATURES, LearningOptions
 from hcnet.learning.passing import PassingOptions
 from hcnet.memory import check_memory
 from hcnet.model import PartsModel
-from hcnet.objective import compression_ratio, estimate
+from hcnet.objective import compression_ratio, estimate, log_joint
 from hcnet.online.minibatches import Minibatch, grouped
 from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
 from hcnet.progress import Callback
@@ -402,7 +402,7 @@ class FeatureLearner(TransformerMixin, Estimator):
 
     def score(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> float:
         """Joint log-probability of X, its best placements found, and the learned features."""
-        return inference.score(self._explain(X, mask)[1], self._model.priors)
+        return log_joint(self._explain(X, mask)[1].counts, self._model.priors)
 
     def compression_ratio(self, X: ArrayLike, mask: ArrayLike | None = None) -> float:
         """(E(S) + E(W) + E(X-R)) / E(X), the paper's Table 1: below 1 the parts save bits."""
@@ -485,7 +485,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         self.placements_ = self._corners(found, images)
         self.placements_[:, 1] = rank[self.placements_[:, 1]] if len(order) else 0
         self.compression_ratio_ = compression_ratio(found.counts, images)
-        self.log_joint_ = inference.score(found, learned.priors)
+        self.log_joint_ = log_joint(found.counts, learned.priors)
         self._store_run(learned)
         self.memory_ = learned.memory
         self.moves_ = learned.moves

@@ -34,7 +34,7 @@ from hcnet.hierarchy.passing import NetworkPassing, count_ink, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.learning.passing import weight_prior
 from hcnet.memory import check_memory
-from hcnet.progress import Progress, Silence
+from hcnet.progress import Progress
 
 # Forward and backward passes of a start.
 PASSES = 60
@@ -197,7 +197,7 @@ def learn_network(
     `allowed` (images, templates) leaves out the templates that contradict a label.  A `keeper`
     writes down how far learning has come.
     """
-    progress = progress or Silence()
+    progress = progress or Progress()
     began = time.perf_counter()
     n_ink = count_ink(options.engine, network, images)
     memory = check_passing_memory(network, images.n_images, options, n_ink)

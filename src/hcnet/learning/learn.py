@@ -36,7 +36,7 @@ from hcnet.learning.options import (
 from hcnet.learning.passing import MessagePassing, memory_needed
 from hcnet.memory import check_memory
 from hcnet.objective import Priors, estimate
-from hcnet.progress import Progress, Silence, State
+from hcnet.progress import Progress, State
 from hcnet.refine.search import MoveStatistics, Search
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import NOWHERE, Explanation
@@ -71,7 +71,7 @@ def learn(
     ``layer.n_features`` is the most features allowed; 0 leaves their number open.  A `keeper`
     writes down how far learning has come.
     """
-    progress = progress or Silence()
+    progress = progress or Progress()
     began = time.perf_counter()
     started = layer.with_features(layer.n_features or AUTO_FEATURES)
     memory = check_passing_memory(started, images, options)

@@ -19,7 +19,7 @@ from hcnet.hierarchy.learn import Decided, LearnedNetwork, NetworkOptions
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Images
 from hcnet.memory import check_memory
-from hcnet.progress import Progress, Silence
+from hcnet.progress import Progress
 
 # Rounds of explaining and fitting per level.  After ten hardly anything changes.
 ROUNDS = 10
@@ -52,7 +52,7 @@ def learn_bottom_up(
             f"it {network.top_size[0]}×{network.top_size[1]} positions; leave its size None."
         )
     memory = check_learning_memory(network, images.n_images, options)
-    progress = progress or Silence()
+    progress = progress or Progress()
     parts: list[BoolArray] = []
     outcomes: list[Outcome[Parts]] = []
     maps = images

@@ -23,9 +23,9 @@ from hcnet.engine.choice import DEFAULT_ENGINE, preset_schedule
 from hcnet.engine.devices import on_gpu, room_for
 from hcnet.engine.driver import Limits, Measurement, run
 from hcnet.engine.schedules import Schedule
-from hcnet.hierarchy.joint import start_joint
-from hcnet.hierarchy.learn import on_weights
-from hcnet.hierarchy.passing import NetworkPassing
+from hcnet.hierarchy.joint_probability import start_joint
+from hcnet.hierarchy.network_learning import on_weights
+from hcnet.hierarchy.network_messages import NetworkPassing
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.options import MPMP_PATIENCE, MPMP_SWEEPS, starting_priors

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.harness import Benchmark, Row, measure, paper_value, selected, spread, start, table
 from benchmarks.mnist_digits import CLEAN, MOST_PER_CLASS, SETS, Split, corrupted
-from benchmarks.mnist_models import fit_hcn, with_lines
+from benchmarks.mnist_models import fit_templates, with_lines
 from benchmarks.mnist_rivals import RIVALS, FittedRival
 from hcnet.datasets import LabelledDigits, mnist
 
@@ -26,8 +26,8 @@ PER_CLASS = 40  # as in the paper
 CURVE = (1, 5, 10, PER_CLASS, MOST_PER_CLASS)
 QUICK_PER_CLASS, QUICK_DIGITS = 10, 300
 HCNS = {
-    "HCN": fit_hcn,
-    "lines kept: HCN": lambda *digits: with_lines(fit_hcn(*digits)),
+    "HCN": fit_templates,
+    "lines kept: HCN": lambda *digits: with_lines(fit_templates(*digits)),
 }
 METHODS = (*HCNS, *RIVALS)
 

@@ -1,4 +1,4 @@
-"""The HCN that learns digits, as a classifier of grey images."""
+"""The template classifier of digits, as a classifier of grey images."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from hcnet import HCN, Layer
+from hcnet import TemplateClassifier
 from hcnet.preprocessing import LineRemover, OrientedEdges
 
 # Chosen on validation digits: docs/mnist.md.
@@ -18,21 +18,19 @@ PIXEL_POOL, PART_POOL = 3, 5
 TEMPLATES_PER_CLASS = 32  # as in the paper
 
 
-def fit_hcn(images: NDArray[Any], labels: NDArray[Any], seed: int) -> Pipeline:
-    """Learn an HCN from grey images (n, height, width)."""
+def fit_templates(images: NDArray[Any], labels: NDArray[Any], seed: int) -> Pipeline:
+    """Learn templates from grey images (n, height, width)."""
     fewest = int(np.bincount(labels).min())
-    layers = [
-        Layer(N_PARTS, PART_SIZE, pool=PIXEL_POOL, pool_border="same"),
-        Layer(pool=PART_POOL, pool_border="same"),
-    ]
-    network = HCN(
-        layers,
-        templates_per_class=min(TEMPLATES_PER_CLASS, fewest),
-        algorithm="bottom-up",
+    model = TemplateClassifier(
+        N_PARTS,
+        PART_SIZE,
+        min(TEMPLATES_PER_CLASS, fewest),
+        pool=PIXEL_POOL,
+        template_pool=PART_POOL,
         random_state=seed,
     )
     edges = OrientedEdges(N_ORIENTATIONS, shared=SHARED)
-    return make_pipeline(LineRemover(), edges, network).fit(images, labels)
+    return make_pipeline(LineRemover(), edges, model).fit(images, labels)
 
 
 def with_lines(fitted: Pipeline) -> Pipeline:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from hcnet import HCN, Layer
+from hcnet import HCN, Inference, Layer
 from hcnet.datasets import shapes
 from hcnet.datasets.shapes import ShapesData
 from hcnet.metrics import part_iou
@@ -31,7 +31,9 @@ def true_network(data: ShapesData, supervised: bool, reverse: bool = False) -> H
     return model.set_weights(weights, data.images.shape[2:])
 
 
-def true_wrong(data: ShapesData, supervised: bool, inference: str, **more: int) -> float:
+def true_wrong(
+    data: ShapesData, supervised: bool, inference: str | Inference, n: int | None = None
+) -> float:
     """`wrong` with the weights that made the data.
 
     Where templates explain an image equally well, which the fast pass often finds, the first of
@@ -39,11 +41,10 @@ def true_wrong(data: ShapesData, supervised: bool, inference: str, **more: int) 
     orders, one the reverse of the other, so that a tie counts half.  With labels the order of the
     classes is given, and the same for all.
     """
-    n = more.pop("n", None)
-    found = [wrong(true_network(data, supervised), data, inference, n, **more)]
+    found = [wrong(true_network(data, supervised), data, inference, n)]
     if not supervised:
         backwards = true_network(data, supervised, reverse=True)
-        found.append(wrong(backwards, data, inference, n, **more))
+        found.append(wrong(backwards, data, inference, n))
     return float(np.mean(found))
 
 
@@ -52,9 +53,9 @@ def truth_of(model: HCN, data: ShapesData) -> NDArray[np.int64]:
     return data.labels if len(model.classes_) == 2 else data.templates
 
 
-def wrong(model: HCN, data: ShapesData, inference: str, n: int | None = None, **more: int) -> float:
+def wrong(model: HCN, data: ShapesData, inference: str | Inference, n: int | None = None) -> float:
     """Share of images in the wrong class; clusters are matched to patterns one to one."""
-    predicted = model.set_params(inference=inference, **more).predict(data.images[:n])
+    predicted = model.set_params(inference=inference).predict(data.images[:n])
     truth = truth_of(model, data)[:n]
     model.set_params(inference="explain")
     if len(model.classes_) == 2:

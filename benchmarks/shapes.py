@@ -6,6 +6,7 @@ import numpy as np
 
 from benchmarks.harness import Benchmark, Row, measure, paper_value, spread, start, table
 from benchmarks.shape_models import SIZES, compare, network, test_set, true_wrong, wrong
+from hcnet import Inference
 from hcnet.datasets import shapes
 
 # Percent of the test images, by the fast pass; and how many digits of it the paper gives.
@@ -13,6 +14,7 @@ PAPER = {False: (0.6, 1), True: (0.07, 2)}
 MODES = {False: "unsupervised", True: "supervised"}
 # Test images for message passing, which takes about a hundred times as long as the fast pass.
 FOR_PASSING = 1000
+TWO_PASSES = Inference("passing", n_passes=2)
 
 
 def _percent(values: list[float]) -> str:
@@ -81,7 +83,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
         for size in sizes:
             test = test_set(size, 1000 if options.quick else 10_000, options.first_seed)
             true = {how: true_wrong(test, supervised, how) for how in ("forward", "explain")}
-            true_passing = true_wrong(test, supervised, "passing", n=FOR_PASSING, n_passes=2)
+            true_passing = true_wrong(test, supervised, TWO_PASSES, n=FOR_PASSING)
             for seed in range(options.first_seed, options.first_seed + n):
                 data = shapes(feature_size=size, random_state=seed)
                 model = network(size, supervised, random_state=seed)
@@ -97,7 +99,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
                     iou_min=float(iou.min()),
                     train_right=round(100 * (1 - wrong(model, data, "explain"))),
                     wrong_fast=wrong(model, test, "forward"),
-                    wrong_passing=wrong(model, test, "passing", FOR_PASSING, n_passes=2),
+                    wrong_passing=wrong(model, test, TWO_PASSES, FOR_PASSING),
                     wrong_explain=wrong(model, test, "explain"),
                     true_fast=true["forward"],
                     true_passing=true_passing,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from hcnet import HCN, Layer
+from hcnet import TemplateClassifier
 from hcnet.datasets import mnist
 from hcnet.plotting.drawing import framed, tile_grid
 from hcnet.preprocessing import OrientedEdges
@@ -29,8 +29,7 @@ def main() -> None:
     data, edges = mnist(), OrientedEdges(DIRECTIONS, shared=0.9)
     train = data.first(40)
     # 64 small parts that may shift by two pixels; a template is made of some of them.
-    layers = [Layer(64, size=7, pool_border="same"), Layer(pool=5, pool_border="same")]
-    model = HCN(layers, templates_per_class=32, algorithm="bottom-up", random_state=0, verbose=True)
+    model = TemplateClassifier(64, 7, templates_per_class=32, random_state=0, verbose=True)
     model.fit(edges.transform(train.images), train.labels)
     new = edges.transform(data.test_images[:TESTED])
     right = model.predict(new) == data.test_labels[:TESTED]
@@ -54,7 +53,7 @@ def main() -> None:
         "Seen: the upper half of ten new digits, as edges; colours are directions",
         f"Filled in, and taken for {' '.join(map(str, named))}",
         "The whole truth",
-        "Drawn by the network: three of each class",
+        "Drawn by the model: three of each class",
     ]
     tile_grid(panels, columns=1, captions=captions, margin=8, gap=16).save(path)
     print(f"picture: {path}")

@@ -18,7 +18,8 @@ COMPILED = (
     "engine/**/*.py",
     "solutions/*.py",
     "factorization/*.py",
-    "hierarchy/**/*.py",
+    "hierarchy/*.py",
+    "templates/*.py",
 )
 _digest = hashlib.sha256()
 for _pattern in COMPILED:

@@ -24,7 +24,7 @@ LAYERS = (
     ("engine.placements", "model", "progress", "environment"),
     ("refine",),
     ("learning",),
-    ("factorization", "hierarchy", "inference"),
+    ("factorization", "hierarchy", "templates", "inference"),
     ("online",),
     ("validation",),
     ("plotting",),

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import boolean_matrix, letters, shapes
 from hcnet.engine.placements import placement_memory
 from hcnet.hierarchy import batches
@@ -45,11 +45,11 @@ def test_a_network_takes_the_memory_that_it_says():
 
 
 @pytest.mark.parametrize("batch", [500, 16])
-def test_a_network_learned_bottom_up_takes_the_memory_that_it_says(batch, monkeypatch):
+def test_templates_take_the_memory_that_is_said(batch, monkeypatch):
     """Also where parts and templates are far more than the pixels."""
     monkeypatch.setattr(batches, "BATCH", batch)
     data = shapes(feature_size=15, n_images=60, random_state=0)
-    model = HCN([Layer(24, size=7), Layer()], 10, algorithm="bottom-up", random_state=0)
+    model = TemplateClassifier(24, 7, 1, n_classes=10, random_state=0)
     used = memory_peak(lambda: model.fit(data.images))
     assert used <= 1.1 * model.memory_ + BESIDE * data.images.size
     with pytest.raises(NotEnoughMemoryError, match="raise max_memory"):
@@ -110,7 +110,7 @@ import resource
 import sys
 import warnings
 import numpy as np
-from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
 
 warnings.simplefilter("ignore")
 X = np.zeros((2, 6, 6), bool)

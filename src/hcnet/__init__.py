@@ -12,17 +12,30 @@ if TYPE_CHECKING:
     from hcnet.estimators.feature_learner import FeatureLearner
     from hcnet.estimators.files import load
     from hcnet.estimators.hcn import HCN
+    from hcnet.estimators.template_classifier import TemplateClassifier
+    from hcnet.hierarchy.inference import Inference
     from hcnet.hierarchy.specification import Layer
 
 __version__ = version.VERSION
-__all__ = ["HCN", "BooleanMatrixFactorization", "FeatureLearner", "Layer", "__version__", "load"]
+__all__ = [
+    "HCN",
+    "BooleanMatrixFactorization",
+    "FeatureLearner",
+    "Inference",
+    "Layer",
+    "TemplateClassifier",
+    "__version__",
+    "load",
+]
 
 # Loaded on first use: Numba takes a second to import, and `hcnet --version` needs none of it.
 _HOMES = {
     "BooleanMatrixFactorization": "hcnet.estimators.boolean_matrix",
     "FeatureLearner": "hcnet.estimators.feature_learner",
     "HCN": "hcnet.estimators.hcn",
+    "Inference": "hcnet.hierarchy.inference",
     "Layer": "hcnet.hierarchy.specification",
+    "TemplateClassifier": "hcnet.estimators.template_classifier",
     "load": "hcnet.estimators.files",
 }
 # What people also use, so that ``import hcnet`` is enough for hcnet.image_files.read_images.

@@ -15,7 +15,6 @@ from hcnet.cli import COMMANDS, make_parser
 from hcnet.commands import learning_options
 from hcnet.engine.choice import ENGINE_NAMES
 from hcnet.engine.schedules import SCHEDULE_NAMES
-from hcnet.estimators.hcn import _ALGORITHMS as NETWORK_ALGORITHMS
 from hcnet.hierarchy.inference import METHODS
 from hcnet.image_files.binarising import INKS
 from hcnet.learning.options import ALGORITHMS
@@ -73,7 +72,7 @@ def test_options_are_the_parameters_of_the_estimators():
     choices = {option.name: option.choices for option in learning_options.OPTIONS}
     assert choices["engine"] == ENGINE_NAMES
     assert choices["schedule"] == SCHEDULE_NAMES
-    assert choices["algorithm"] == tuple(dict.fromkeys([*ALGORITHMS, *NETWORK_ALGORITHMS]))
+    assert choices["algorithm"] == tuple(ALGORITHMS)
     assert choices["inference"] == METHODS
     ink = next(a for a in make_parser()[1]["learn"]._actions if a.dest == "ink")
     assert ink.choices == INKS

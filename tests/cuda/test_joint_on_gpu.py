@@ -7,7 +7,7 @@ from hcnet.engine.choices import OFF, UNDECIDED, settle_plane
 from hcnet.engine.cuda.arrays import fetch, hold
 from hcnet.engine.cuda.explaining import DeviceLevel
 from hcnet.hierarchy.convolution import bconv, correlate
-from hcnet.hierarchy.joint import DeviceJoint, HostJoint, joint_memory
+from hcnet.hierarchy.joint_probability import DeviceJoint, HostJoint, joint_memory
 from hcnet.hierarchy.specification import CheckedLayer, build_network
 from hcnet.images import Images, Noise
 from hcnet.layers import ClassLayer

@@ -12,7 +12,7 @@ from scipy.special import logit
 
 from benchmarks.paper_images import PAPER_IMAGES
 from benchmarks.shape_models import network
-from hcnet import BooleanMatrixFactorization, FeatureLearner
+from hcnet import BooleanMatrixFactorization, FeatureLearner, TemplateClassifier
 from hcnet.datasets import boolean_matrix, deconvolution, shapes, two_bars
 from hcnet.engine import choice
 from hcnet.engine.choice import updates_by
@@ -60,7 +60,7 @@ NETWORKS = {
     "few labels": ({}, 0.1, {}),
     "noisy": ({"noise": 0.1}, 1.0, {}),
     "stream": ({"n_images": 400}, 0.0, {}),
-    "bottom-up": ({}, 1.0, {"algorithm": "bottom-up"}),
+    "templates": ({}, 1.0, {}),
     **{name: ({}, 0.0, {"schedule": name}) for name in SCHEDULE_NAMES},
     "active set": ({}, 0.0, {}),
 }
@@ -78,6 +78,8 @@ def learn_network(kind, size, seed):
     choice.SMALL = 0 if kind == "active set" else SMALL  # these images are few
     data = shapes(feature_size=size, random_state=seed, **given)
     model = network(size, labelled > 0, random_state=seed, **options)
+    if kind == "templates":
+        model = TemplateClassifier(4, size, 2, random_state=seed)
     if kind == "stream":
         return model.fit_stream(data.images, epochs=1).weights_
     if not labelled:

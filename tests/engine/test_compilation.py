@@ -54,7 +54,8 @@ blocks = FeatureLearner(4, 5, algorithm="mpmp", schedule="blocks", damping=0.7, 
 blocks.fit(page.images[:, :, :30, :30])
 table = boolean_matrix(shape=(60, 40), rank=4, flips=0.02, observed=0.8, random_state=0)
 bmf = BooleanMatrixFactorization(4, random_state=0).fit(table.table, mask=table.mask)
-arrays = [*net.weights_, net.templates_, parts.features_, parts.placements_, blocks.features_]
+arrays = [*net.weights_, net.cluster(data.images), parts.features_, parts.placements_]
+arrays += [blocks.features_]
 arrays += [bmf.components_, bmf.codes_, parts.denoise(page.images), net.predict(data.images)]
 for array in arrays:
     print(hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16])

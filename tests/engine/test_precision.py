@@ -107,7 +107,7 @@ def test_parts_learned_with_any_damping_are_the_same(precisions):
         *(pytest.param("labels", 19, seed, marks=LONG) for seed in range(10)),
         *(
             pytest.param(kind, size, seed, marks=LONG)
-            for kind in ("clusters", "labels", "noisy", "few labels", "stream", "bottom-up")
+            for kind in ("clusters", "labels", "noisy", "few labels", "stream", "templates")
             for size in (20, 21)
             for seed in range(1, 4)
         ),

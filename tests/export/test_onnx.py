@@ -12,7 +12,7 @@ from hcnet import HCN, FeatureLearner, Layer
 from hcnet.datasets import deconvolution, shapes
 from hcnet.export import from_dict, to_onnx
 from hcnet.hierarchy.convolution import correlate
-from hcnet.hierarchy.inference import How, class_scores
+from hcnet.hierarchy.inference import Inference, class_scores
 from hcnet.images import Images
 
 # Scores are sums of up to thousands of float32 numbers of up to about 10.
@@ -84,7 +84,7 @@ def run(path, X):
 def assert_same(model, path, X):
     out = run(path, X)
     images = Images(np.nan_to_num(X) > 0.5, ~np.isnan(X))
-    scores = class_scores(model._model, images, How("forward", 1, 1))
+    scores = class_scores(model._model, images, Inference("forward"))
     np.testing.assert_allclose(out["scores"], scores, **TOLERANCE)
     # Classes that tie to the last bit may come in either order; there must be few of those.
     best = np.sort(scores, axis=1)

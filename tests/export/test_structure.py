@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Inference, Layer
 from hcnet.datasets import deconvolution, shapes
 from hcnet.export import from_dict, to_dict
 
@@ -20,7 +20,8 @@ def learner():
 def network():
     data = shapes(random_state=0, feature_size=11, n_images=40)
     layers = [Layer(4, size=11, perturbation=0.3), Layer(pool_border="same", p_W=0.3)]
-    model = HCN(layers, templates_per_class=2, p01=0.01, p10=1e-3, candidates=3, random_state=0)
+    way = Inference(candidates=3)
+    model = HCN(layers, templates_per_class=2, p01=0.01, p10=1e-3, inference=way, random_state=0)
     second = np.broadcast_to(data.template_weights, (4, 4, 1, 1))
     second = np.pad(second, ((0, 0), (0, 0), (1, 1), (1, 1)))
     return model.set_weights([data.features, second], (15, 15), classes=["even", "odd"]), data

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes
 from hcnet.engine import choice
 
@@ -89,11 +89,10 @@ def network_beliefs(**options):
     return model.fit(data.images, data.labels, **options)
 
 
-def network_bottom_up(**options):
+def templates(**options):
     """Parts that change in every round."""
     data = _images(40)
-    layers = [Layer(6, size=4, pool=2, pool_border="same"), Layer()]
-    model = HCN(layers, templates_per_class=2, algorithm="bottom-up", random_state=0)
+    model = TemplateClassifier(6, 4, 2, pool=2, template_pool=3, random_state=0)
     return model.fit(data.images, data.labels, **options)
 
 
@@ -123,7 +122,7 @@ FITS = {
         parts_epochs,
         network,
         network_beliefs,
-        network_bottom_up,
+        templates,
         network_stream,
         table,
         table_rank,
@@ -138,7 +137,7 @@ def learned(model):
         getattr(model, "features_", None) if hasattr(model, "features_") else model.components_
     ]:
         digest.update(f"{array.shape}".encode() + array.tobytes())
-    facts = [getattr(model, name, None) for name in ("log_joint_", "n_iter_", "status_")]
+    facts = [getattr(model, name, None) for name in ("log_joint_", "cost_", "n_iter_", "status_")]
     priors = [getattr(model, name, None) for name in ("p_S_", "p_W_", "p01_", "p10_")]
     steps = [(r.iteration, r.objective, r.changed_weights) for r in model.history_]
     return digest.hexdigest(), *map(repr, (facts, priors, steps))

@@ -232,7 +232,7 @@ def mutant(rng, path, source, others):
 
 def use(found):
     """Do something with what was loaded; False if it is too large for a test."""
-    if isinstance(found, hcnet.HCN):
+    if isinstance(found, hcnet.HCN | hcnet.TemplateClassifier):
         network = found._model.network
         elements = sum(
             level.features.n_features * level.features.n_positions
@@ -244,7 +244,7 @@ def use(found):
         X = np.zeros((2, network.n_channels, *network.image_size))
         X[0, :, ::2] = 1
         found.predict(X)
-        found.transform(X)
+        found.placements(X)
         found.sample(2, random_state=0)
     elif isinstance(found, hcnet.FeatureLearner):
         F, channels, h, w = found.features_.shape

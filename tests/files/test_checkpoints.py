@@ -13,7 +13,7 @@ from fits import FITS, learned
 from handmade import change, header, members, put
 
 import hcnet
-from hcnet import HCN, FeatureLearner, Layer, checkpoint
+from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier, checkpoint
 from hcnet.archive.writing import write
 from hcnet.engine.driver import Status
 
@@ -130,17 +130,15 @@ def test_generators_of_other_kinds_go_on(tmp_path, monkeypatch):
     assert learned(with_power_cuts(fit, tmp_path / "fit.ckpt", monkeypatch, 5)[0]) == whole
 
 
-@pytest.mark.parametrize("algorithm", ["refined", "bottom-up"])
-def test_a_time_limit_is_no_end(algorithm, tmp_path):
+@pytest.mark.parametrize("templates", [False, True])
+def test_a_time_limit_is_no_end(templates, tmp_path):
     path = tmp_path / "fit.ckpt"
     images = np.stack([np.roll(IMAGE, k, 1) for k in range(12)])
 
     def fit(seconds, **options):
-        model = FeatureLearner(3, 3, n_init=1)
-        if algorithm == "bottom-up":
-            model = HCN([Layer(4, size=4), Layer()], 1, 3)
-        model.set_params(algorithm=algorithm, max_seconds=seconds, random_state=0)
-        return model.fit(images if algorithm == "bottom-up" else IMAGE, **options)
+        model = TemplateClassifier(4, 4, 3) if templates else FeatureLearner(3, 3, n_init=1)
+        model.set_params(max_seconds=seconds, random_state=0)
+        return model.fit(images if templates else IMAGE, **options)
 
     whole = learned(fit(None))
     runs = 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hcnet
-from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes
 
 HERE = Path(__file__).parent
@@ -39,6 +39,8 @@ def models(tmp_path_factory):
     )
     several.save(folder / "network.hcn")
     several.with_class_layer(p_on=0.01).save(folder / "several.hcn")
+    templates = TemplateClassifier(3, 4, 1, random_state=0).fit(data.images, data.labels)
+    templates.save(folder / "templates.hcn")
     return folder
 
 

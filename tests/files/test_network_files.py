@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from handmade import change, put
 
-from hcnet import HCN, Layer
+from hcnet import HCN, Inference, Layer, TemplateClassifier
 from hcnet.datasets import shapes
 
 
@@ -30,11 +30,9 @@ def answers(model, X):
     return [
         model.predict(X),
         *one_object,
-        *model.sparsifications(X),
-        model.transform(X).toarray(),
+        model.placements(X),
         model.denoise(X),
         model.inpaint(X, mask, np.full(len(X), label)),
-        model.joint_log_probability(X),
         model.score(X),
         *model.sample(3, label, random_state=0),
         *model.weights_,
@@ -46,7 +44,7 @@ def answers(model, X):
 SAVED = {
     "as it is": lambda data: known(data),
     "forward": lambda data: known(data, inference="forward"),
-    "passing": lambda data: known(data, inference="passing", n_passes=np.int64(2), p01=0.01),
+    "passing": lambda data: known(data, inference=Inference("passing", n_passes=2), p01=0.01),
     "regrouped": lambda data: known(data).with_class_layer([0, 1, 1, 0], [True, False]),
     "several": lambda data: known(data).with_class_layer(p_on=0.01),
     "names of two types": lambda data: known(data).with_class_layer(
@@ -78,23 +76,17 @@ def test_what_is_loaded_can_learn_again(supervised, tmp_path):
     y = data.labels if supervised else None
     model = HCN([Layer(pool=1)], max_iter=2, n_init=1, **options).fit(data.images, y)
     loaded = HCN.load(model.save(tmp_path / "small.hcn"))
-    assert not hasattr(loaded, "templates_")
     loaded.set_params(max_iter=2, n_init=1).fit(data.images, y)
     assert loaded.weights_[0].shape == (4, 1, 7, 7)
 
 
-@pytest.fixture(scope="module")
-def bottom_up():
+def test_saved_templates_answer_the_same(tmp_path):
     data = shapes(feature_size=7, jitter=1, n_images=12, random_state=0)
-    model = HCN([Layer(4, size=3), Layer()], algorithm="bottom-up", random_state=0)
-    return model.fit(data.images, data.labels), data
-
-
-@pytest.mark.parametrize("inference", [None, "match", "explain"])
-def test_a_network_learned_bottom_up_answers_the_same(inference, bottom_up, tmp_path):
-    model, data = bottom_up
-    model.set_params(inference=inference)
-    loaded = HCN.load(model.save(tmp_path / "digits.hcn"))
+    model = TemplateClassifier(4, 3, random_state=0).fit(data.images, data.labels)
+    path = model.save(tmp_path / "digits.hcn")
+    with pytest.raises(ValueError, match="a file of 'TemplateClassifier', not of HCN"):
+        HCN.load(path)
+    loaded = TemplateClassifier.load(path)
     assert loaded.get_params() == model.get_params()
     for ours, theirs in zip(model._model.network.levels, loaded._model.network.levels, strict=True):
         np.testing.assert_array_equal(ours.window, theirs.window)
@@ -157,7 +149,8 @@ DAMAGE = {
     "no parameters": put("contents", "parameters", value=None),
     "a strange parameter": parameter(color="red"),
     "unknown inference": parameter(inference="guess"),
-    "no passes": parameter(n_passes=0),
+    "no passes": parameter(inference={"name": "passing", "n_passes": 0}),
+    "a strange way": parameter(inference={"name": "passing", "speed": 2}),
     "layers without end": parameter(layers=[]),
     "layers of numbers": parameter(layers=[1, 2]),
     "a layer of its own": parameter(layers=[{"height": 3}]),

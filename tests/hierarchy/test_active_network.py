@@ -11,9 +11,9 @@ from hcnet.engine.active import admission
 from hcnet.engine.active.passing import ActivePassing
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
-from hcnet.hierarchy.forward import forward
+from hcnet.hierarchy.decoding import forward
 from hcnet.hierarchy.network import sample, sample_templates
-from hcnet.hierarchy.passing import NetworkPassing, passing_memory
+from hcnet.hierarchy.network_messages import NetworkPassing, passing_memory
 from hcnet.images import Images, Noise
 from tests.engine.dense_twin import dense_twin
 from tests.memory_peak import memory_peak

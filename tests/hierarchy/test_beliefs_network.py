@@ -12,7 +12,7 @@ from hcnet.engine.beliefs.passing import BeliefPassing
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.schedules import Schedule
 from hcnet.hierarchy import passing as hierarchy_passing
-from hcnet.hierarchy.passing import NetworkPassing, count_ink, ink, passing_memory
+from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, ink, passing_memory
 from hcnet.images import Images, Noise
 from tests.memory_peak import memory_peak
 

@@ -9,10 +9,10 @@ from definition import layer, network, placed, random_images, random_weights
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.convolution import bconv, correlate
-from hcnet.hierarchy.forward import forward
-from hcnet.hierarchy.inference import How, class_scores
-from hcnet.hierarchy.model import NetworkModel
-from hcnet.hierarchy.passing import NetworkPassing
+from hcnet.hierarchy.decoding import forward
+from hcnet.hierarchy.inference import Inference, class_scores
+from hcnet.hierarchy.network_messages import NetworkPassing
+from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import Images, Noise
 
 NETWORKS = {
@@ -203,7 +203,7 @@ def with_noise(net, noise):
 def scores(net, weights, images, noise):
     """Per class, by the single forward pass."""
     model = NetworkModel(with_noise(net, noise), weights, np.arange(net.classes.n_classes))
-    return class_scores(model, images, How("forward", 1, 1))
+    return class_scores(model, images, Inference("forward"))
 
 
 def counts(net, weights, images):

@@ -17,8 +17,8 @@ from hcnet.engine.driver import Status
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.hierarchy.decoding import weight_log_prior
 from hcnet.hierarchy.explaining import explain
-from hcnet.hierarchy.grouping import regroup
-from hcnet.hierarchy.learn import (
+from hcnet.hierarchy.network import sample, sample_templates
+from hcnet.hierarchy.network_learning import (
     PASSES,
     NetworkLearning,
     NetworkOptions,
@@ -26,8 +26,8 @@ from hcnet.hierarchy.learn import (
     dead_start,
     learn_network,
 )
-from hcnet.hierarchy.network import sample, sample_templates
-from hcnet.hierarchy.passing import NetworkPassing, passing_memory
+from hcnet.hierarchy.network_messages import NetworkPassing, passing_memory
+from hcnet.hierarchy.template_classes import reassign_templates
 from hcnet.images import Images, Noise
 from hcnet.memory import NotEnoughMemoryError
 from hcnet.metrics import part_iou
@@ -529,10 +529,12 @@ def test_labels_choose_among_finished_templates():
     codes = np.full(40, -1)
     codes[:8] = data.labels[:8]
     allowed = (codes[:, None] < 0) | (codes[:, None] == np.array(network.classes.categories))
-    features, templates = regroup(network, [data.features, swapped], images, allowed)
+    features, templates = reassign_templates(network, [data.features, swapped], images, allowed)
     assert (features == data.features).all()
     for k, true in ((0, data.template_weights[:2]), (1, data.template_weights[2:])):
         got = templates[2 * k : 2 * k + 2].reshape(2, 4)
         assert {tuple(row) for row in got} == {tuple(row) for row in true.reshape(2, 4)}
     nobody = np.ones_like(allowed)
-    assert (regroup(network, [data.features, swapped], images, nobody)[1] == swapped).all()
+    assert (
+        reassign_templates(network, [data.features, swapped], images, nobody)[1] == swapped
+    ).all()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from definition import layer, network, random_images, random_weights
 
-from hcnet.hierarchy import matching
-from hcnet.hierarchy.explaining import agreeing, all_allowed, entry_categories
-from hcnet.hierarchy.matching import channel_costs, class_scores, match, shifted_windows
+from hcnet.hierarchy.explaining import agreeing, all_allowed
 from hcnet.images import Images
+from hcnet.templates import matching
+from hcnet.templates.matching import channel_costs, class_scores, match, shifted_windows
 
 
 def nets():
@@ -153,13 +153,13 @@ def test_templates_that_a_label_rules_out_are_not_chosen():
     weights, images = random_weights(net, rng, on), random_images(net, 20, rng)
     codes = rng.integers(2, size=20)
     score = match(net, weights, images, agreeing(net, codes))
-    assert np.array_equal(entry_categories(net)[score.argmax(axis=1)], codes)
+    assert np.array_equal(net.entry_categories[score.argmax(axis=1)], codes)
 
 
 def test_all_templates_of_a_class_count_together():
-    net, _ = NETS["one level"]
+    net = network(layer(3, (4, 5), (2, 2)), image_size=(5, 6), categories=(0, 1, 1))
     score = np.log(np.array([[0.2, 0.15, 0.15]]))
-    assert np.allclose(np.exp(class_scores(net, score, np.array([0, 1, 1]))), [[0.2, 0.3]])
+    assert np.allclose(np.exp(class_scores(net, score)), [[0.2, 0.3]])
 
 
 def test_what_is_left_unexplained_counts():

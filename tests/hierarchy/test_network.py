@@ -26,11 +26,10 @@ from scipy.stats import chi2
 from hcnet.datasets import shapes
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
-from hcnet.hierarchy.decoding import Scene, decode, weight_log_prior
+from hcnet.hierarchy.decoding import Scene, decode, forward, weight_log_prior
 from hcnet.hierarchy.explaining import explain, explain_classes
-from hcnet.hierarchy.forward import forward
 from hcnet.hierarchy.network import sample, sample_templates
-from hcnet.hierarchy.passing import NetworkPassing
+from hcnet.hierarchy.network_messages import NetworkPassing
 from hcnet.hierarchy.specification import Layer, build_network
 from hcnet.images import Images, Noise
 from hcnet.layers import ClassLayer

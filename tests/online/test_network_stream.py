@@ -96,7 +96,6 @@ def test_epochs_go_through_the_images_again_and_again():
     assert model.n_images_seen_ == 36
     assert model.n_iter_ == 9
     assert len(model.history_) == 9
-    assert not hasattr(model, "templates_")
     assert model.predict(X).shape == (12,)
     model.fit(X, y)
     assert model._stream is None

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy import sparse
 from strategies import (
     about,
     alike,
@@ -44,19 +43,15 @@ METHODS = (
     "predict",
     "predict_proba",
     "cluster",
-    "transform",
-    "sparsifications",
+    "placements",
     "denoise",
     "inpaint",
     "score",
-    "joint_log_probability",
 )
 
 
 def values(answer):
     """An answer as arrays."""
-    if sparse.issparse(answer):
-        return [answer.toarray()]
     return [np.asarray(x) for x in (answer if isinstance(answer, list | tuple) else [answer])]
 
 
@@ -90,20 +85,17 @@ def test_inference_does_not_depend_on_how_the_same_images_come(network, data):
     clean = network.denoise(X, mask=mask)
     assert clean.shape == X.shape
     assert clean.dtype == bool
-    assert (network.joint_log_probability(X, mask=mask) < 0).all()
+    assert network.score(X, mask=mask) < 0
     if mask is not None:
         filled = network.inpaint(X, mask)
         np.testing.assert_array_equal(filled[~mask], X[~mask])
-    levels = network.sparsifications(X, mask)
-    flat = np.concatenate([level.reshape(n, -1) for level in levels], axis=1)
-    np.testing.assert_array_equal(network.transform(X, mask).toarray(), flat)
 
 
 LABELS = [-1, None, float("nan"), "ab", "cd", "ef", 0, 1, 2.5, True, [1], {}, b"ab", 10**30, np.nan]
 
 
 @given(
-    st.sampled_from(["score", "joint_log_probability", "denoise", "inpaint", "fit", "partial_fit"]),
+    st.sampled_from(["score", "denoise", "inpaint", "fit", "partial_fit"]),
     st.one_of(st.lists(st.sampled_from(LABELS), min_size=2, max_size=3), anything()),
 )
 @about(f"{NAME}.fit", f"{NAME}.partial_fit", f"{NAME}.score", examples=120)
@@ -133,20 +125,18 @@ def test_inference_on_anything(network, method, X, mask):
 
 
 @given(images(side=5), st.sampled_from(["explain", "forward"]))
-@about(f"{NAME}.fit", f"{NAME}.fit_transform", f"{NAME}.fit_stream", examples=20)
+@about(f"{NAME}.fit", f"{NAME}.fit_stream", examples=20)
 def test_fit_learns_weights_or_says_why_not(X, how):
     model = HCN([Layer(2, size=2, pool=2), Layer(pool=1)], 2, inference=how, **QUICK)
     if outcome(model.fit, X) is None:
         return
     assert all(W.dtype == bool for W in model.weights_)
-    codes = outcome(model.fit_transform, X)
-    assert codes.shape[0] == (1 if X.ndim == 2 else len(X))
     stream = outcome(model.fit_stream, [X])
-    assert stream is None or stream.n_images_seen_ == codes.shape[0]
+    assert stream is None or stream.n_images_seen_ == (1 if X.ndim == 2 else len(X))
     np.testing.assert_array_equal(model.fit(X.astype(float)).predict(X), model.fit(X).predict(X))
 
 
-@given(st.sampled_from(["fit", "fit_transform", "partial_fit", "fit_stream"]), anything())
+@given(st.sampled_from(["fit", "partial_fit", "fit_stream"]), anything())
 @about(f"{NAME}.fit_stream", examples=80)
 def test_learning_from_anything(method, X):
     model = HCN([Layer(1, size=1, pool=1), Layer(pool=1)], 2, **QUICK)
@@ -154,7 +144,7 @@ def test_learning_from_anything(method, X):
 
 
 PARAMETERS = tuple(HCN([]).get_params())
-ENDLESS = {("n_init", 10**30), ("max_iter", 10**30), ("n_passes", 10**30)}
+ENDLESS = {("n_init", 10**30), ("max_iter", 10**30)}
 
 
 @given(st.sampled_from(PARAMETERS), odd_parameters())
@@ -167,7 +157,7 @@ def test_any_value_of_a_parameter(name, value):
     options = {"layers": [Layer(2, size=2, pool=1), Layer(pool=1)], **QUICK, name: value}
     model = HCN(**options)
     if outcome(model.fit, X) is not None:
-        assert np.isfinite(model.joint_log_probability(X)).all()
+        assert np.isfinite(model.score(X))
         assert set(model.predict(X)) <= set(model.classes_)
 
 

@@ -186,7 +186,7 @@ def test_what_explains_images_is_drawn_at_any_scale(models, pictures, scale):
     model = models["HCN"]
     for size in (None, scale):
         picture = outcome(plotting.show_explanation, model, pictures, None, size)
-        fits = outcome(model.transform, pictures) is not None
+        fits = outcome(model.placements, pictures) is not None
         allowed = outcome(plotting.show_image, X[0], scale=size) is not None
         assert (picture is not None) == (fits and allowed)
     assert outcome(plotting.show_explanation, HCN([Layer()]), X) is None
@@ -215,28 +215,6 @@ def test_any_placements(models, placements, n_images, size):
         assert drawn.dtype == bool
         assert drawn.ndim == 4
         assert n_images is None or len(drawn) == n_images
-
-
-@given(st.data())
-@about("hcnet.HCN.placements", examples=20)
-def test_placements_of_a_network_are_its_sparsifications(models, data):
-    model = models["HCN"]
-    pictures = data.draw(
-        st.sampled_from([(SIDE, SIDE), (3, SIDE, SIDE), (2, 1, SIDE, SIDE)]).flatmap(pixels)
-    )
-    mask = data.draw(masks(pictures.shape))
-    rows = outcome(model.placements, pictures, mask)
-    levels = outcome(model.sparsifications, pictures, mask)
-    assert (rows is None) == (levels is None)
-    if rows is None:
-        return  # everything is missing
-    again = [np.zeros_like(S) for S in levels]
-    for n, level, f, r, c in rows:
-        assert not again[level - 1][n, f, r, c]  # nothing is told twice
-        again[level - 1][n, f, r, c] = True
-    for S, T in zip(levels, again, strict=True):
-        np.testing.assert_array_equal(S, T)
-    assert (np.diff(rows[:, 0]) >= 0).all()
 
 
 @given(anything(), st.one_of(st.none(), anything()))

@@ -8,9 +8,10 @@ import warnings
 import numpy as np
 import pytest
 
-from hcnet import HCN, FeatureLearner, Layer
+from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes, two_bars
-from hcnet.hierarchy.anatomy import children, nodes
+from hcnet.hierarchy.composition import children, nodes
+from hcnet.hierarchy.inference import configuration
 from hcnet.reporting import LiveReport, report, summary
 from hcnet.reporting.content import runs
 
@@ -132,7 +133,7 @@ def test_many_images_are_cut_off_and_said(network, tmp_path):
 def test_every_pixel_of_an_explanation_belongs_to_features_of_all_layers(network):
     model, data = network
     images = model._check(data.images[:5], None).images
-    found = model._configuration(images)
+    found = configuration(model._model, images, model._inference())
     for n in range(5):
         by_layer = {1: set(), 2: set()}
         for node in nodes(model._model.network, model.weights_, found, n):
@@ -204,8 +205,8 @@ def test_a_live_report_of_a_network_and_of_a_stream(network, learned, tmp_path):
     )
     assert "Still learning: start 1 of 1" in data_of(live.path)[0]["live"]
     upwards = LiveReport(tmp_path / "upwards.html", data.images)
-    HCN([Layer(4, size=21), Layer()], 4, algorithm="bottom-up", callback=upwards).fit(data.images)
-    assert "Still learning: layer 1 of 2" in data_of(upwards.path)[0]["live"]
+    TemplateClassifier(4, 21, 1, n_classes=4, callback=upwards).fit(data.images)
+    assert "Still learning: search for parts" in data_of(upwards.path)[0]["live"]
     X = learned[1]
     stream = LiveReport(tmp_path / "stream.html", X)
     learner = FeatureLearner(n_features=4, feature_size=7, random_state=0, callback=stream)

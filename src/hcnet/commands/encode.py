@@ -49,7 +49,7 @@ def _render_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _encode(options: argparse.Namespace) -> int:
-    from hcnet import HCN
+    from hcnet import HCN, TemplateClassifier
     from hcnet.commands.inputs import read
     from hcnet.commands.models import load_model
     from hcnet.commands.outputs import as_csv, check_free, check_picture, deliver
@@ -60,7 +60,7 @@ def _encode(options: argparse.Namespace) -> int:
     images = read(options)
     placed = model.placements(images.X, images.mask)
     placed = placed[placed[:, 0].argsort(kind="stable")]
-    layered = isinstance(model, HCN)
+    layered = isinstance(model, HCN | TemplateClassifier)
     columns = ("file", "page", "layer", "part", "row", "column") if layered else COLUMNS
     rows = [(str(images.files[row[0]]), images.pages[row[0]], *row[1:]) for row in placed.tolist()]
     if options.picture is not None:

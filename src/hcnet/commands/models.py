@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hcnet import HCN, FeatureLearner
+    from hcnet import HCN, FeatureLearner, TemplateClassifier
 
-    Model = FeatureLearner | HCN
+    Network = HCN | TemplateClassifier
+    Model = FeatureLearner | Network
 
 
 def load_model(path: Path) -> Model:
     """The estimator that wrote a file."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not there; pass a model that hcnet learn wrote.")
-    from hcnet import HCN, FeatureLearner, load
+    from hcnet import HCN, FeatureLearner, TemplateClassifier, load
 
     model = load(path)
-    if not isinstance(model, FeatureLearner | HCN):
+    if not isinstance(model, FeatureLearner | HCN | TemplateClassifier):
         raise ValueError(
             f"{path} holds the factors of a table, and hcnet works with images; use it in Python "
             f"with hcnet.load."
@@ -26,12 +27,12 @@ def load_model(path: Path) -> Model:
     return model
 
 
-def load_network(path: Path, command: str) -> HCN:
+def load_network(path: Path, command: str) -> Network:
     """A network, which some commands need."""
     model = load_model(path)
-    from hcnet import HCN
+    from hcnet import HCN, TemplateClassifier
 
-    if not isinstance(model, HCN):
+    if not isinstance(model, HCN | TemplateClassifier):
         raise ValueError(
             f"{command} needs a network, and {path} holds parts without layers; learn one with "
             f"hcnet learn --layer …"

@@ -17,7 +17,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from hcnet import HCN
+    from hcnet import HCN, TemplateClassifier
     from hcnet.commands.inputs import read
     from hcnet.commands.models import load_model
     from hcnet.commands.outputs import check_report
@@ -31,7 +31,7 @@ def _run(options: argparse.Namespace) -> int:
         images = read(options)
         about = {"X": images.X, "mask": images.mask, "names": images.names}
     if options.labels is not None:
-        if not isinstance(model, HCN):
+        if not isinstance(model, HCN | TemplateClassifier):
             raise ValueError("Parts have no labels; leave --labels out.")
         if not options.images:
             raise ValueError("Labels are of images; pass these, too, or leave --labels out.")

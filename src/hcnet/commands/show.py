@@ -10,7 +10,7 @@ from hcnet.commands import arguments
 from hcnet.commands.command import DONE, Command, aligned, note, say
 
 if TYPE_CHECKING:
-    from hcnet import HCN, FeatureLearner
+    from hcnet import HCN, FeatureLearner, TemplateClassifier
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,11 +27,12 @@ def _run(options: argparse.Namespace) -> int:
 
     check_picture(options.force, options.output)
     model = load_model(options.model)
-    from hcnet import HCN
+    from hcnet import FeatureLearner
     from hcnet.reporting import summary
 
     told = summary(model)
-    text = _network_text(model, told) if isinstance(model, HCN) else _parts_text(model, told)
+    parts = isinstance(model, FeatureLearner)
+    text = _parts_text(model, told) if parts else _network_text(model, told)
     say(options, told, text)
     if options.output is not None:
         from hcnet.plotting import save_picture, show_model
@@ -61,8 +62,8 @@ def _parts_text(model: FeatureLearner, told: dict[str, Any]) -> str:
     return f"{aligned(rows)}\n\n{text_sheet(list(model.features_), captions, _width())}".rstrip()
 
 
-def _network_text(model: HCN, told: dict[str, Any]) -> str:
-    from hcnet.hierarchy.anatomy import children
+def _network_text(model: HCN | TemplateClassifier, told: dict[str, Any]) -> str:
+    from hcnet.hierarchy.composition import children
     from hcnet.plotting.terminal import text_sheet
 
     rows = [("Images", _images(told)), ("Classes", ", ".join(map(str, told["classes"])))]

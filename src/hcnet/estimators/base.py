@@ -48,6 +48,7 @@ _SUMMARY: dict[str, Kind] = {
     "n_images_seen_": WholeNumber(),
     "seconds_": Number(),
     "log_joint_": Number(),
+    "cost_": Number(),
     "compression_ratio_": Number(),
     "status_": Converted(
         Choice([*Status.__members__]),
@@ -62,7 +63,6 @@ _TRAINING = (
     "history_",
     "moves_",
     "placements_",
-    "templates_",
 )
 
 

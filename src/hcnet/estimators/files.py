@@ -9,10 +9,11 @@ from hcnet.estimators.base import read_estimator
 from hcnet.estimators.boolean_matrix import BooleanMatrixFactorization
 from hcnet.estimators.feature_learner import FeatureLearner
 from hcnet.estimators.hcn import HCN
+from hcnet.estimators.template_classifier import TemplateClassifier
 
-Estimator = FeatureLearner | HCN | BooleanMatrixFactorization
+Estimator = FeatureLearner | HCN | TemplateClassifier | BooleanMatrixFactorization
 ESTIMATORS: dict[str, Any] = {
-    one._kind: one for one in (FeatureLearner, HCN, BooleanMatrixFactorization)
+    one._kind: one for one in (FeatureLearner, HCN, TemplateClassifier, BooleanMatrixFactorization)
 }
 
 

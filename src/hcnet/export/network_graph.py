@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hcnet.export.graph import Graph
 from hcnet.factors import HUGE
-from hcnet.hierarchy.model import NetworkModel
 from hcnet.hierarchy.network import Level
+from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray
 from hcnet.layers import ClassLayer
 from hcnet.pool_messages import template_log_prior

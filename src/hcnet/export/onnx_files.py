@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hcnet.estimators.template_classifier import TemplateClassifier
 from hcnet.export.network_graph import network_graph
 from hcnet.export.parts_graph import parts_graph
 from hcnet.validation.fitted import is_network
@@ -28,6 +29,11 @@ def to_onnx(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -
     together, and is not part of the graph.
     """
     if is_network(model):
+        if isinstance(model, TemplateClassifier):
+            raise TypeError(
+                "to_onnx writes a forward pass, and a TemplateClassifier matches templates; use "
+                "to_dict for its weights."
+            )
         if model._model.network.classes.p_on is not None:
             raise ValueError(
                 "to_onnx needs exactly one object per image, and this class layer allows several, "

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,13 +11,11 @@ from hcnet.hierarchy.network import Network
 from hcnet.images import Images
 from hcnet.memory import check_memory
 
-# Images that are worked on at once, and the bytes that they may take.
+# Images of a batch, and the bytes that it may take.
 BATCH = 500
 BATCH_BYTES = 256 * 2**20
 # Bytes per element of S and R that an explanation takes at its peak: 6 to 20 were measured.
 ELEMENT_BYTES = 20
-
-Part = TypeVar("Part")
 
 
 def explaining_memory(network: Network) -> int:
@@ -32,19 +29,20 @@ def explaining_memory(network: Network) -> int:
 
 
 def check_image_fits(network: Network) -> None:
-    """An error if the machine has no room for a single image of this size."""
+    """Raise an error if a single image of this size would not fit into memory."""
     height, width = network.image_size
     what = f"One image of {height}×{width} pixels"
     check_memory(what, explaining_memory(network), None, "lower image_size")
 
 
-def batch_size(each: int) -> int:
-    """Images of a batch, if one takes so many bytes."""
-    return int(np.clip(BATCH_BYTES // each, 1, BATCH))
+def batch_size(bytes_per_image: int) -> int:
+    """Images of a batch."""
+    return int(np.clip(BATCH_BYTES // bytes_per_image, 1, BATCH))
 
 
-def in_batches(images: Images, each: int, work: Callable[[Images, slice], Part]) -> list[Part]:
-    """What `work` makes of every batch, which gets the images and says which they are."""
-    size = batch_size(each)
-    rows = [slice(start, start + size) for start in range(0, images.n_images, size)]
-    return [work(Images(images.pixels[some], images.observed[some]), some) for some in rows]
+def in_batches(images: Images, bytes_per_image: int) -> Iterator[tuple[Images, slice]]:
+    """Batches of the images, each with the rows that it holds."""
+    size = batch_size(bytes_per_image)
+    for start in range(0, images.n_images, size):
+        rows = slice(start, start + size)
+        yield Images(images.pixels[rows], images.observed[rows]), rows

@@ -1,8 +1,8 @@
-"""A whole configuration of the network for every image, from the top down, and its probability.
+"""The forward pass, and the decoding of all levels from the top down with their probability.
 
-Thresholding beliefs one by one gives variables that contradict each other.  Here each level is
-decided given the one above: templates first, then where every active element of R moves to, so that
-the configuration is always possible and its joint log-probability a number.
+Thresholding beliefs one by one gives variables that contradict each other.  Decoding decides each
+level given the one above: templates first, then the position of every active element of R.  The
+result is always a possible configuration with a finite joint log-probability.
 """
 
 from __future__ import annotations
@@ -14,39 +14,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.hierarchy.convolution import bconv
+from hcnet.engine.cpu_pools import max_pool
+from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.network import Network, Weights
-from hcnet.hierarchy.settling import settle, settled
+from hcnet.hierarchy.pool_decisions import decide_pools, given_decision
 from hcnet.images import BoolArray, FloatArray, Images, Noise
 from hcnet.pool_messages import template_log_prior
 
 
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """All that is on, for some images."""
+    """All elements that are on, for some images."""
 
     S: list[BoolArray]  # S⁰ … Sᴸ, each (images, features, height, width)
     R: list[BoolArray]  # R¹ … Rᴸ
-    choices: list[NDArray[np.int16]]  # the member of its pool that every element of R moves to
+    choices: list[NDArray[np.int16]]  # for every element of R, the position in its pool
     log_joint: NDArray[np.float64]  # (images,): log p(X, H | W)
-    # (images,): the same without deciding where pixels move to, by which explanations are compared.
-    # Deciding costs a dense template more than a sparse one, most of all where nothing is seen.
+    # (images,): the same with the positions of pixels left open.  Explanations are compared by it,
+    # because a decision costs a dense template more than a sparse one, above all where nothing is
+    # observed.
     log_evidence: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Images, and what a network with known weights makes of them at first sight."""
+    """Images, known weights, and the forward pass over them."""
 
     network: Network
     weights: Weights
     images: Images
     up: Sequence[FloatArray]  # messages up to S¹ … Sᴸ
 
+    @classmethod
+    def look(cls, network: Network, weights: Weights, images: Images) -> Scene:
+        """Make the forward pass."""
+        up = forward(network, weights, images.evidence(network.noise))
+        return cls(network, weights, images, up)
+
     def of(self, rows: NDArray[np.int64]) -> Scene:
-        """The same of some of the images, in this order."""
+        """The same for some of the images, in this order."""
         images = Images(self.images.pixels[rows], self.images.observed[rows])
         return replace(self, images=images, up=[message[rows] for message in self.up])
+
+
+def forward(network: Network, weights: Weights, evidence: FloatArray) -> list[FloatArray]:
+    """Messages up to S¹ … Sᴸ, each (images, features, height, width): max-pool and correlation.
+
+    With decided weights and no messages from above, the first forward pass of message passing has
+    this closed form: ORs and trees pass messages up unchanged, pools take a maximum, and a
+    placement adds up the elements that its feature covers.
+    """
+    up: list[FloatArray] = []
+    below = evidence
+    for level, W in zip(network.levels, weights, strict=True):
+        below = correlate(max_pool(level.pool, level.log_prior, below), W)
+        up.append(below)
+    return up
 
 
 def decode(
@@ -57,8 +80,8 @@ def decode(
 ) -> Configuration:
     """Decide all levels given the templates `top` that are on.
 
-    `choices` says of the highest levels where their elements move to, the highest last.  Without
-    `compare` the log-evidence is left out: not a number.
+    `choices` fixes the positions of the elements of the highest levels, the highest last.  Without
+    `compare` the log-evidence is not worked out (NaN).
     """
     network, images = scene.network, scene.images
     evidence = images.evidence(network.noise)
@@ -71,10 +94,10 @@ def decode(
         level = network.levels[k]
         R.insert(0, bconv(S[0], scene.weights[k]))
         if k >= known:
-            found = settled(level, choices[k - known])
+            found = given_decision(level, choices[k - known])
         else:
             below = scene.up[k - 1] if k else evidence
-            found = settle(level, R[0], below, freedom=k == 0 and compare)
+            found = decide_pools(level, R[0], below, freedom=k == 0 and compare)
             freedom = found.freedom
         S.insert(0, found.S)
         moves.insert(0, found.choice)
@@ -84,8 +107,8 @@ def decode(
     return Configuration(S, R, moves, log_joint, log_evidence)
 
 
-def each(work: Callable[..., Any], *found: Configuration) -> Configuration:
-    """The arrays of some configurations, put through a function together."""
+def combined(work: Callable[..., Any], *found: Configuration) -> Configuration:
+    """Apply a function to the corresponding arrays of some configurations."""
     parts: list[Any] = []
     for part in fields(Configuration):
         values = [getattr(one, part.name) for one in found]
@@ -97,20 +120,20 @@ def each(work: Callable[..., Any], *found: Configuration) -> Configuration:
 
 
 def improved(a: Configuration, rows: NDArray[np.int64], b: Configuration) -> Configuration:
-    """As `a`, but of these rows whichever has more evidence, `a` or `b` (which has only those)."""
+    """As `a`, with those of these rows replaced where `b`, which has only these, is better."""
     better = b.log_evidence > a.log_evidence[rows]
-    return replaced(a, rows[better], each(lambda y: y[better], b))
+    return replaced(a, rows[better], combined(lambda y: y[better], b))
 
 
 def replaced(a: Configuration, rows: NDArray[np.int64], b: Configuration) -> Configuration:
-    """As `a`, but with `b` in these rows."""
+    """As `a`, with these rows replaced by `b`."""
 
     def put(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         new = x.copy()
         new[rows] = y
         return new
 
-    return each(put, a, b) if len(rows) else a
+    return combined(put, a, b) if len(rows) else a
 
 
 def top_log_prior(network: Network, top: BoolArray) -> NDArray[np.float64]:
@@ -131,7 +154,7 @@ def pixel_log_likelihood(network: Network, images: Images, S: BoolArray) -> NDAr
 
 
 def pixel_log_probabilities(noise: Noise) -> NDArray[np.float64]:
-    """Log p(X | S⁰): of X on (first row) or off, and of S⁰ on (first column) or off."""
+    """Log p(X | S⁰); rows: X on, off; columns: S⁰ on, off."""
     p01, p10 = noise.p01, noise.p10
     return np.array([[np.log1p(-p01), np.log(p10)], [np.log(p01), np.log1p(-p10)]])
 

@@ -1,8 +1,8 @@
 """The most probable explanation of images by known weights: a discrete search over templates.
 
 The forward pass scores every template as if it were alone, and as if every element of R could take
-the best pixel of its window, even one that another has taken.  So the templates that it likes best
-are decoded one by one, and how well each explains the image decides (`log_evidence`).
+the best pixel of its window, even one that another element has taken.  So the templates with the
+best forward scores are decoded one by one, and the best explanation (`log_evidence`) decides.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ from numpy.typing import NDArray
 
 from hcnet.factors import HUGE
 from hcnet.grid import single
-from hcnet.hierarchy.decoding import Configuration, Scene, decode, each, improved, replaced
-from hcnet.hierarchy.forward import forward
+from hcnet.hierarchy.decoding import (
+    Configuration,
+    Scene,
+    combined,
+    decode,
+    forward,
+    improved,
+    replaced,
+)
 from hcnet.hierarchy.network import Network, Weights
-from hcnet.hierarchy.rearranging import rearrange
+from hcnet.hierarchy.part_positions import improve_positions
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.pool_messages import class_log_prior
 
@@ -25,20 +32,20 @@ IntArray = NDArray[np.int64]
 
 # Templates, at their positions, that are decoded for each image.
 CANDIDATES = 8
-# Candidates are worked out to the last if they explain an image worse than the best one by no more
-# than this many pixels: docs/network.md has the measurement.
+# The parts of a candidate are moved if it is worse than the best candidate by at most this many
+# pixels: docs/network.md has the measurement.
 MARGIN = 9
 # Most objects that are looked for in one image.
 MOST_OBJECTS = 32
 
 
 def all_allowed(network: Network, n_images: int) -> BoolArray:
-    """No label rules out a template: (images, templates)."""
+    """All templates, for images without labels: (images, templates)."""
     return np.ones((n_images, network.classes.n_templates), bool)
 
 
 def agreeing(network: Network, codes: IntArray) -> BoolArray:
-    """Templates that agree with the label of every image; all where there is none (-1)."""
+    """Templates that agree with the label of every image; all for an image without one (-1)."""
     categories = np.array(network.classes.categories)
     return np.asarray((codes[:, None] < 0) | (codes[:, None] == categories))
 
@@ -58,12 +65,12 @@ def explain(
 ) -> Configuration:
     """The most probable configuration found for every image.
 
-    `allowed` (images, templates) leaves out templates.  With one candidate the forward pass alone
-    decides.
+    `allowed` (images, templates) leaves out templates.  With one candidate the forward pass
+    chooses the template.
     """
     if allowed is None:
         allowed = all_allowed(network, images.n_images)
-    scene = _look(network, weights, images)
+    scene = Scene.look(network, weights, images)
     if network.classes.p_on is not None:
         return _several(scene, allowed, candidates)
     few = _candidates(network, template_scores(network, scene.up[-1], allowed), candidates)
@@ -73,24 +80,26 @@ def explain(
     for one, rival in zip(few, _rivals(network, _scores(scene, few)), strict=True):
         rows = np.flatnonzero(rival)
         if len(rows):
-            best = improved(best, rows, _work_out(scene.of(rows), one[rows]))
+            part = scene.of(rows)
+            better = improve_positions(part, _decode_one(part, one[rows]))
+            best = improved(best, rows, better)
     return best
 
 
 def explain_classes(
     network: Network, weights: Weights, images: Images, candidates: int = CANDIDATES
 ) -> NDArray[np.float64]:
-    """How well the best configuration found of every class explains an image: (images, classes).
+    """Log-evidence of the best configuration found with every class: (images, classes).
 
-    Only where classes rival each other are their parts rearranged.
+    Parts are moved only in images for which several classes are in question.
     """
-    scene = _look(network, weights, images)
+    scene = Scene.look(network, weights, images)
     everything = all_allowed(network, images.n_images)
     few = _candidates(
         network, template_scores(network, scene.up[-1], everything), max(candidates, 2)
     )
     score = _scores(scene, few)
-    category = entry_categories(network)[few]
+    category = network.entry_categories[few]
     rivals = _rivals(network, score)
     leader = np.take_along_axis(category, score.argmax(axis=0)[None], axis=0)
     rivals &= (rivals & (category != leader)).any(axis=0)
@@ -98,14 +107,10 @@ def explain_classes(
     for one, own, rival, value in zip(few, category, rivals, score, strict=True):
         rows = np.flatnonzero(rival)
         if len(rows):
-            value[rows] = _work_out(scene.of(rows), one[rows]).log_evidence
+            part = scene.of(rows)
+            value[rows] = improve_positions(part, _decode_one(part, one[rows])).log_evidence
         np.maximum.at(found, (np.arange(images.n_images), own), value)
     return found
-
-
-def _look(network: Network, weights: Weights, images: Images) -> Scene:
-    up = forward(network, weights, images.evidence(network.noise))
-    return Scene(network, weights, images, up)
 
 
 def _scores(scene: Scene, few: IntArray) -> NDArray[np.float64]:
@@ -119,69 +124,61 @@ def _scores(scene: Scene, few: IntArray) -> NDArray[np.float64]:
 
 
 def _rivals(network: Network, score: NDArray[np.float64]) -> BoolArray:
-    """Candidates that might turn out to be the best, once rearranged: (candidates, images)."""
+    """Candidates that may become the best once their parts are moved: (candidates, images)."""
     pixel = max(network.noise.k1, -network.noise.k0)
     return np.asarray(score >= score.max(axis=0) - MARGIN * pixel)
 
 
-def _work_out(scene: Scene, one: IntArray) -> Configuration:
-    return rearrange(scene, _decode_one(scene, one))
-
-
 def _decode_one(scene: Scene, one: IntArray, compare: bool = True) -> Configuration:
     """A single template per image."""
-    return decode(scene, _with(np.zeros(scene.up[-1].shape, bool), one), compare=compare)
+    return decode(scene, single_templates(scene.up[-1].shape, one), compare=compare)
+
+
+def single_templates(shape: tuple[int, ...], entries: IntArray) -> BoolArray:
+    """The top S with one entry (a template at a position) per image."""
+    return _with(np.zeros(shape, bool), entries)
 
 
 def _candidates(network: Network, score: FloatArray, n: int) -> IntArray:
-    """What to decode: the best of all, and the best of every class unless one is enough.
+    """Entries to decode: the best of all, and the best of every class unless n is 1.
 
-    (candidates, images); an image for which there are fewer has some of them twice.
+    (candidates, images); an image with fewer candidates has some of them twice.
     """
     few = list(_highest(score, n).T)
     if n == 1 or n >= score.shape[1]:
         return np.array(few)
-    categories = entry_categories(network)
+    categories = network.entry_categories
     for k in range(network.classes.n_classes):
         own = np.where(categories == k, score, -HUGE)
         best = own.argmax(axis=1)
-        # A class that a label rules out has none.
+        # A class that contradicts the label has no candidate.
         possible = np.take_along_axis(own, best[:, None], axis=1)[:, 0] > -HUGE / 2
         few.append(np.where(possible, best, few[0]))
     return np.array(few)
 
 
-def entry_categories(network: Network) -> IntArray:
-    """The category of every template at every position."""
-    return np.repeat(np.array(network.classes.categories), int(np.prod(network.top_size)))
-
-
-def _several(
-    scene: Scene,
-    allowed: BoolArray,
-    candidates: int,
-) -> Configuration:
+def _several(scene: Scene, allowed: BoolArray, candidates: int) -> Configuration:
     """One object after the other, as long as one makes the configuration more probable."""
     best = decode(scene, np.zeros(scene.up[-1].shape, bool), compare=False)
     network = scene.network
     evidence = scene.images.evidence(network.noise)
     for _ in range(MOST_OBJECTS):
-        # Pixels that are explained already are no reason for another object.
+        # Pixels that are explained already do not count as evidence for another object.
         left = np.where(best.S[0] & (evidence > 0), 0, evidence).astype(np.float32)
         seen = forward(network, scene.weights, left)[-1]
         start, before = best.S[-1], best.log_joint
         for one in _highest(template_scores(network, seen, allowed), candidates).T:
             found = decode(scene, _with(start, one), compare=False)
-            # Not by evidence: undecided elements cost nothing where another object is already.
+            # Not by log-evidence: undecided elements cost nothing where an object is already.
             better = np.flatnonzero(found.log_joint > best.log_joint)
-            best = replaced(best, better, each(itemgetter(better), found))
+            best = replaced(best, better, combined(itemgetter(better), found))
         if not (best.log_joint > before).any():
             break
     return best
 
 
 def _with(top: BoolArray, one: IntArray) -> BoolArray:
-    """The same templates and one more per image."""
+    """The same templates and one more entry per image."""
     more = top.reshape(len(top), -1).copy()
     more[np.arange(len(top)), one] = True
     return more.reshape(top.shape)
@@ -190,7 +187,7 @@ def _with(top: BoolArray, one: IntArray) -> BoolArray:
 def _highest(score: FloatArray, n: int) -> IntArray:
     """Columns of the n highest scores of each row, the highest first.
 
-    Where fewer are possible, the highest stands in for the others.
+    Where fewer are possible, the highest takes the place of the others.
     """
     n = min(n, score.shape[1])
     # Stable: ties are common, and other ways of sorting break them differently on every machine.

@@ -1,119 +1,130 @@
-"""Using a learned network on new images, in batches that fit into memory."""
+"""Known weights on new images, in batches that fit into memory."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.choice import preset_schedule
 from hcnet.factors import HUGE
-from hcnet.hierarchy import matching
 from hcnet.hierarchy.batches import explaining_memory, in_batches
-from hcnet.hierarchy.decoding import Configuration, Scene, decode, each
+from hcnet.hierarchy.decoding import Configuration, Scene, combined, decode, forward
 from hcnet.hierarchy.explaining import (
+    CANDIDATES,
     all_allowed,
-    entry_categories,
     explain,
     explain_classes,
+    single_templates,
     template_scores,
 )
-from hcnet.hierarchy.forward import forward
-from hcnet.hierarchy.matching import match
-from hcnet.hierarchy.model import NetworkModel
-from hcnet.hierarchy.network import Network
-from hcnet.hierarchy.passing import NetworkPassing, passing_memory
+from hcnet.hierarchy.network_messages import NetworkPassing, passing_memory
+from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.hierarchy.specification import perturbed_window
-from hcnet.images import BoolArray, FloatArray, Images
+from hcnet.images import BoolArray, Images
+from hcnet.templates import matching
 
-Method = Literal["explain", "forward", "passing", "match"]
-METHODS: tuple[str, ...] = get_args(Method)
+METHODS = ("explain", "forward", "passing", "match")
 
-# Images come in small batches; with an active set, answers would depend on their number.
-DEFAULT_ENGINE = "dense"
-# Turns of ORs and pools in a backward pass.
+# Message passing stores all messages: batches are small, and the answers of an active set would
+# depend on the number of images in a batch.
+ENGINE = "dense"
+# Rounds of ORs and pools in a backward pass.
 EXPLAIN_AWAY = 10
-# Share by which positions of a pool are made less probable than its centre, against ties.
+# Largest share by which a position of a pool is made less probable than its centre, to break ties.
 TIES = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class How:
-    """How known weights are used."""
+@dataclass(frozen=True)
+class Inference:
+    """How an `HCN` uses its weights on new images.
 
-    method: Method
-    candidates: int  # of "explain"
-    n_passes: int  # of "passing"
-    engine: str = DEFAULT_ENGINE  # of "passing"
+    Parameters
+    ----------
+    name : {"explain", "forward", "passing", "match"}, default="explain"
+        "explain": decode the templates with the best forward score down to the pixels, and take
+        the best explanation; the most accurate for whole images.  "forward": one forward pass, as
+        in a CNN; the fastest.  "passing": forward and backward passes of messages, as the paper
+        does for imputation.  "match": score all templates by the elements that the image lacks and
+        by the pixels that they leave unexplained; for many templates, clutter and deformation.
+    candidates : int, default=8
+        Templates that "explain" decodes for each image.
+    n_passes : int, default=1
+        Forward and backward passes of "passing".
+
+    """
+
+    name: str = "explain"
+    candidates: int = CANDIDATES
+    n_passes: int = 1
 
 
 def configuration(
-    model: NetworkModel, images: Images, allowed: BoolArray | None, how: How
+    model: NetworkModel, images: Images, inference: Inference, allowed: BoolArray | None = None
 ) -> Configuration:
-    """What is on in every layer, for every image."""
-    network = model.network
-    if allowed is None:
-        allowed = all_allowed(network, images.n_images)
-
-    def one(batch: Images, rows: slice) -> Configuration:
-        if how.method == "passing":
-            passing = pass_messages(model, batch, allowed[rows], how)
-            top = _decide_templates(passing)
-            return decode(Scene(network, model.weights, batch, passing.up), top)
-        if how.method == "match":
-            return _best_match(model, batch, allowed[rows])
-        few = how.candidates if how.method == "explain" else 1
-        return explain(network, model.weights, batch, allowed[rows], few)
-
-    parts = in_batches(images, _memory(network, how), one)
-    return each(lambda *levels: np.concatenate(levels), *parts)
-
-
-def pixel_beliefs(
-    model: NetworkModel, images: Images, allowed: BoolArray | None, how: How
-) -> FloatArray:
-    """Max-marginal differences of the pixels before the noise, by message passing."""
-    network = model.network
-    if allowed is None:
-        allowed = all_allowed(network, images.n_images)
-
-    def one(batch: Images, rows: slice) -> FloatArray:
-        return pass_messages(model, batch, allowed[rows], how).pixel_beliefs()
-
-    return np.concatenate(in_batches(images, _memory(network, how), one))
-
-
-def class_scores(model: NetworkModel, images: Images, how: How) -> NDArray[np.float64]:
-    """Max-marginal of every class, up to a constant per image: (images, classes)."""
-    network, weights = model.network, model.weights
-
-    def one(batch: Images, rows: slice) -> NDArray[np.float64]:
-        if how.method == "explain":
-            return explain_classes(network, weights, batch, how.candidates)
-        everything = all_allowed(network, batch.n_images)
-        if how.method == "match":
-            matches = match(network, weights, batch, everything)
-            return matching.class_scores(network, matches, entry_categories(network))
-        if how.method == "passing":
-            up = pass_messages(model, batch, everything, how).up[-1]
+    """The elements of every layer that are on, for every image."""
+    network, weights, found = model.network, model.weights, []
+    for batch, possible in _batches(model, images, inference, allowed):
+        if inference.name in ("explain", "forward"):
+            few = inference.candidates if inference.name == "explain" else 1
+            found.append(explain(network, weights, batch, possible, few))
+            continue
+        if inference.name == "passing":
+            passing = pass_messages(model, batch, possible, inference.n_passes)
+            up, beliefs = passing.up, passing.placement_beliefs()[-1]
+            best = beliefs.reshape(len(beliefs), -1).argmax(axis=1)
         else:
-            up = forward(network, weights, batch.evidence(network.noise))[-1]
-        score = template_scores(network, up, everything)
-        return _class_maxima(network, score)
+            up = forward(network, weights, batch.evidence(network.noise))
+            best = matching.match(network, weights, batch, possible).argmax(axis=1)
+        top = single_templates(up[-1].shape, best)
+        found.append(decode(Scene(network, weights, batch, up), top))
+    return combined(lambda *parts: np.concatenate(parts), *found)
 
-    return np.concatenate(in_batches(images, _memory(network, how), one))
+
+def class_scores(model: NetworkModel, images: Images, inference: Inference) -> NDArray[np.float64]:
+    """Max-marginal of every class, up to a constant per image: (images, classes)."""
+    network, weights, found = model.network, model.weights, []
+    for batch, everything in _batches(model, images, inference, None):
+        if inference.name == "explain":
+            found.append(explain_classes(network, weights, batch, inference.candidates))
+            continue
+        if inference.name == "match":
+            score = matching.match(network, weights, batch, everything)
+            found.append(matching.class_scores(network, score))
+            continue
+        if inference.name == "passing":
+            up = pass_messages(model, batch, everything, inference.n_passes).up
+        else:
+            up = forward(network, weights, batch.evidence(network.noise))
+        score = template_scores(network, up[-1], everything).astype(float)
+        own = (network.entry_categories == k for k in range(network.classes.n_classes))
+        found.append(np.stack([score[:, entries].max(axis=1) for entries in own], axis=1))
+    return np.concatenate(found)
+
+
+def clean_pixels(
+    model: NetworkModel, images: Images, inference: Inference, allowed: BoolArray | None = None
+) -> BoolArray:
+    """The pixels before the noise."""
+    if inference.name != "passing":
+        return configuration(model, images, inference, allowed).S[0]
+    beliefs = [
+        pass_messages(model, batch, possible, inference.n_passes).pixel_beliefs()
+        for batch, possible in _batches(model, images, inference, allowed)
+    ]
+    return np.asarray(np.concatenate(beliefs) > 0)
 
 
 def pass_messages(
-    model: NetworkModel, images: Images, allowed: BoolArray, how: How
+    model: NetworkModel, images: Images, allowed: BoolArray, n_passes: int
 ) -> NetworkPassing:
     """Forward and backward passes with the weights clamped, undamped, from the initial state.
 
-    The order of updates is random; all images get the same one, whatever is beside them.
+    The order of updates is random, and the same for every image, whatever the other images are.
     """
-    # Where all positions of a pool are alike nothing could be decided: a random little decides.
+    # Equal positions of a pool would leave ties, which small random differences break.
     rng = np.random.default_rng(0)
     levels = [
         replace(level, window=level.window * perturbed_window(level.pool.window, TIES, rng))
@@ -122,40 +133,23 @@ def pass_messages(
     network = replace(model.network, levels=tuple(levels))
     clamped = [np.where(W, HUGE, -HUGE).astype(np.float32) for W in model.weights]
     evidence = images.evidence(network.noise)
-    passing = NetworkPassing(network, evidence, clamped, allowed, how.engine, rng, True)
-    # Clamped weights hear nothing, so that images beside each other do not see each other.
-    schedule = replace(preset_schedule(how.engine), shuffle=False)
-    for _ in range(how.n_passes):
+    passing = NetworkPassing(network, evidence, clamped, allowed, ENGINE, rng, True)
+    # Clamped weights receive nothing, so that images cannot influence each other.
+    schedule = replace(preset_schedule(ENGINE), shuffle=False)
+    for _ in range(n_passes):
         passing.forward(schedule, [1.0] * len(network.levels))
         passing.backward(EXPLAIN_AWAY)
     return passing
 
 
-def _best_match(model: NetworkModel, images: Images, allowed: BoolArray) -> Configuration:
-    network, weights = model.network, model.weights
-    best = match(network, weights, images, allowed).argmax(axis=1)
-    up = forward(network, weights, images.evidence(network.noise))
-    top = np.zeros((images.n_images, up[-1][0].size), bool)
-    top[np.arange(len(top)), best] = True
-    return decode(Scene(network, weights, images, up), top.reshape(up[-1].shape))
-
-
-def _decide_templates(passing: NetworkPassing) -> BoolArray:
-    beliefs = passing.placement_beliefs()[-1]
-    flat = beliefs.reshape(len(beliefs), -1)
-    top = np.zeros(flat.shape, bool)
-    top[np.arange(len(flat)), flat.argmax(axis=1)] = True
-    return top.reshape(beliefs.shape)
-
-
-def _class_maxima(network: Network, score: FloatArray) -> NDArray[np.float64]:
-    categories = entry_categories(network)
-    best = [score[:, categories == k].max(axis=1) for k in range(network.classes.n_classes)]
-    return np.stack(best, axis=1).astype(float)
-
-
-def _memory(network: Network, how: How) -> int:
-    """Bytes that one image takes."""
-    if how.method == "passing":
-        return passing_memory(how.engine, network, 1)
-    return explaining_memory(network)
+def _batches(
+    model: NetworkModel, images: Images, inference: Inference, allowed: BoolArray | None
+) -> Iterator[tuple[Images, BoolArray]]:
+    """Batches of images, each with the templates (images, templates) that are allowed."""
+    network = model.network
+    if allowed is None:
+        allowed = all_allowed(network, images.n_images)
+    passing = inference.name == "passing"
+    needed = passing_memory(ENGINE, network, 1) if passing else explaining_memory(network)
+    for batch, rows in in_batches(images, needed):
+        yield batch, allowed[rows]

@@ -73,6 +73,11 @@ class Network:
         return self.levels[-1].features.placement_size
 
     @property
+    def entry_categories(self) -> NDArray[np.int64]:
+        """The category of every template at every position."""
+        return np.repeat(np.array(self.classes.categories), int(np.prod(self.top_size)))
+
+    @property
     def smallest_image(self) -> tuple[int, int]:
         """Height and width of images in which a template has exactly one position."""
         size = (1, 1)

@@ -12,11 +12,17 @@ from hcnet.archive.kinds import BinaryArray, Converted, EachOf, ListOf
 from hcnet.archive.nodes import Node
 from hcnet.archive.state import Fields, restore
 from hcnet.engine.driver import Measurement
-from hcnet.hierarchy.joint import joint_memory, start_joint
-from hcnet.hierarchy.learn import VOTERS, NetworkOptions, dead_start, majority, on_weights
-from hcnet.hierarchy.model import NetworkModel
+from hcnet.hierarchy.joint_probability import joint_memory, start_joint
 from hcnet.hierarchy.network import Network
-from hcnet.hierarchy.passing import NetworkPassing, count_ink, passing_memory
+from hcnet.hierarchy.network_learning import (
+    VOTERS,
+    NetworkOptions,
+    dead_start,
+    majority,
+    on_weights,
+)
+from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
+from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray
 from hcnet.learning.passing import weight_prior
 from hcnet.online.forgetting import Beliefs

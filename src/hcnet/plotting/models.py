@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image
 
-from hcnet.hierarchy.anatomy import nodes
+from hcnet.hierarchy.composition import nodes
+from hcnet.hierarchy.inference import configuration
 from hcnet.plotting.drawing import tile_grid
 from hcnet.plotting.hierarchies import show_hierarchy
 from hcnet.plotting.pictures import draw_places, places_scale, show_features, show_placements
@@ -48,7 +49,7 @@ def show_explanation(
             [show_placements(image, placed, features, n, scale) for n, image in enumerate(pixels)]
         )
     images = model._check(X, mask).images
-    found = model._configuration(images)
+    found = configuration(model._model, images, model._inference())
     scale, tiles = places_scale(images.pixels, scale), []
     for n, image in enumerate(images.pixels):
         places = []

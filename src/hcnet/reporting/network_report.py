@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hcnet.hierarchy.anatomy import children, nodes
+from hcnet.hierarchy.composition import children, nodes
 from hcnet.hierarchy.decoding import Configuration
-from hcnet.hierarchy.model import NetworkModel
+from hcnet.hierarchy.inference import configuration
+from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import Images
 from hcnet.plotting.charts import confusion_counts
 from hcnet.plotting.hierarchies import drawn_features
@@ -43,7 +44,7 @@ def network_summary(model: Any) -> dict[str, Any]:
         "p01": network.noise.p01,
         "p10": network.noise.p10,
         "p_on": network.classes.p_on,
-        "inference": model._method().method,
+        "inference": model._inference().name,
         "layers": [
             {
                 "features": level.features.n_features,
@@ -69,7 +70,7 @@ def network_content(
         return _layers_content(model._model, None), None
     images = model._check(X, mask).images
     shown = shown_images(images)
-    found = model._configuration(shown)
+    found = configuration(model._model, shown, model._inference())
     content = _layers_content(model._model, found)
     content.channels = images.n_channels
     content.images = _views(model._model, shown, found, names, _remarks(model, shown))

@@ -43,7 +43,7 @@ def report(
 
     Parameters
     ----------
-    model : FeatureLearner or HCN
+    model : FeatureLearner, HCN or TemplateClassifier
         The fitted estimator.
     path : str or path
         The file, which ends in .html.
@@ -77,7 +77,14 @@ def report(
 def summary(model: Any) -> dict[str, Any]:
     """The figures of a fitted estimator, as plain numbers and words that JSON can hold."""
     figures = network_summary(model) if is_network(model) else parts_summary(model)
-    for name in ("compression_ratio_", "log_joint_", "n_iter_", "n_images_seen_", "status_"):
+    for name in (
+        "compression_ratio_",
+        "log_joint_",
+        "cost_",
+        "n_iter_",
+        "n_images_seen_",
+        "status_",
+    ):
         if hasattr(model, name):
             figures[name.removesuffix("_")] = plain(getattr(model, name))
     return figures
@@ -106,6 +113,8 @@ def _add_training(content: Content, model: Any, step: Step | None) -> None:
     if getattr(model, "log_joint_", None) is not None:
         value = f"{model.log_joint_:,.1f}"
         content.facts.append(("Joint log-probability", value, "of the images learned from"))
+    if hasattr(model, "cost_"):
+        content.facts.append(("Matching cost", f"{model.cost_:,.1f}", "of the images learned from"))
     if hasattr(model, "n_iter_"):
         content.facts.append(("Steps", f"{model.n_iter_:,}", getattr(model, "status_", "")))
     history = getattr(model, "history_", []) if step is None else step.history
@@ -132,7 +141,9 @@ def _add_settings(content: Content, model: Any, images: Images | None) -> None:
     parameters = model.get_params(deep=False)
     kind = type(model)
     shown = repr(kind(**parameters | {"verbose": False, "callback": None}))
-    imported = ", ".join(name for name in (kind.__name__, "Engine", "Layer") if f"{name}(" in shown)
+    imported = ", ".join(
+        name for name in (kind.__name__, "Engine", "Inference", "Layer") if f"{name}(" in shown
+    )
     data = "X, y" if is_network(model) else "X"
     content.code = f"from hcnet import {imported}\n\nmodel = {shown}\nmodel.fit({data})"
     content.parameters = {

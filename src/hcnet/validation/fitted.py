@@ -16,6 +16,6 @@ def is_network(model: Any) -> bool:
         name = type(model).__name__
         raise TypeError(
             f"model must have learned from images, and {name} learns from a table; pass a fitted "
-            f"FeatureLearner or HCN."
+            f"FeatureLearner, HCN or TemplateClassifier."
         )
     return False

@@ -19,12 +19,15 @@ from hcnet.checks import (
     check_optional_count,
     check_pair,
 )
+from hcnet.hierarchy.inference import METHODS, Inference
 from hcnet.hierarchy.specification import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
 from hcnet.validation.parameters import check_damping, colours_hint
 
 UNLABELLED = -1
+# More passes than anybody needs: a file that asks for more is meant to keep its reader busy.
+MOST_PASSES = 1000
 # More would fill the memory before anything could say how much a network takes.
 MOST_TEMPLATES = 2**20
 
@@ -38,9 +41,12 @@ class Labels:
 
 
 def check_layers(
-    layers: Sequence[Layer], n_templates: int, image_size: tuple[int, int]
+    layers: Sequence[Layer],
+    n_templates: int,
+    image_size: tuple[int, int],
+    names: Sequence[str] = (),
 ) -> list[CheckedLayer]:
-    """Layers that fit on each other and on the image."""
+    """Layers that fit on each other and on the image; `names` are for messages."""
     if isinstance(layers, Layer) or not isinstance(layers, Sequence) or not len(layers):
         raise ValueError(
             f"layers must be a list of hcnet.Layer from the image upwards, got {layers!r}; the "
@@ -50,9 +56,9 @@ def check_layers(
     for k, layer in enumerate(layers):
         if not isinstance(layer, Layer):
             raise TypeError(f"layers[{k}] must be an hcnet.Layer, got {layer!r}.")
-        last = k == len(layers) - 1
-        checked.append(_check_layer(layer, f"layers[{k}]", n_templates if last else None))
-        image_size = _fit(checked[-1], f"layers[{k}]", image_size)
+        last, name = k == len(layers) - 1, names[k] if names else f"layers[{k}]"
+        checked.append(_check_layer(layer, name, n_templates if last else None))
+        image_size = _fit(checked[-1], name, image_size)
     return checked
 
 
@@ -114,6 +120,25 @@ def _fit(layer: CheckedLayer, name: str, below: tuple[int, int]) -> tuple[int, i
             f"{colours_hint(below)}."
         )
     return FeatureLayer(1, 1, size, grid, "valid").placement_size
+
+
+def check_inference(value: Any) -> Inference:
+    """How known weights are used: a name, or an `Inference`."""
+    given = value if isinstance(value, Inference) else Inference(value)
+    check_choice("inference", given.name, METHODS)
+    defaults, users = Inference(), {"candidates": "explain", "n_passes": "passing"}
+    for option, name in users.items():
+        check_count(f"inference.{option}", getattr(given, option))
+        if given.name != name and getattr(given, option) != getattr(defaults, option):
+            raise ValueError(
+                f"inference.{option} belongs to the inference {name!r}, got it with "
+                f"{given.name!r}; leave it out."
+            )
+    if given.n_passes > MOST_PASSES:
+        raise ValueError(
+            f"inference.n_passes must be at most {MOST_PASSES}, got {given.n_passes}; pass fewer."
+        )
+    return given
 
 
 def check_noise(p01: float, p10: float) -> Noise:

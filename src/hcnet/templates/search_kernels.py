@@ -1,9 +1,8 @@
-"""The loops of learning parts: explaining a map by parts, and fitting a part to where it is placed.
+"""The loops of the search for parts: explain an image by parts, and fit a part to its placements.
 
-A map is what lies below a level: an image, or the placements of the parts of the level below it.
-``on`` (channels, height, width) are its elements that ask for an explanation; ``lacks`` (channels,
-rows, columns of R) says where an element of R would find none of them in its window.  A part is a
-list of elements of R; it explains what lies in their windows.
+``on`` (channels, height, width) are the pixels of an image to explain; ``lacks`` (channels, rows,
+columns of R) is True where an element of R has none of them in its window.  A part is a list of
+elements of R; it explains the pixels in their windows.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ def explain_all(
     n: Any,
     left: Any,
 ) -> None:
-    """Explain every map by parts, the one that pays most first, until none pays.
+    """Explain every image by parts, always the placement that gains most, until none gains.
 
-    `bits` are the elements of the parts as (pointers, channels, rows, columns).  `reach` is what
-    they explain, seen from `corner`, as (pointers per channel, parts, rows, columns) and as an
-    array.  `found` (maps, most, 3) takes part, row and column of the placements, `n` their numbers,
-    and `left` those of the elements that are left.
+    `bits` are the elements of the parts as (pointers, channels, rows, columns).  `reach` are the
+    pixels that they explain, relative to `corner`, as (pointers per channel, parts, rows, columns)
+    and as an array.  `found` (images, most, 3) receives part, row and column of the placements, `n`
+    their number, and `left` the number of unexplained pixels.
     """
     for k in range(first, last):
         n[k], left[k] = _explain(on[k], lacks[k], bits, reach, size, corner, costs, found[k])
@@ -74,7 +73,7 @@ def _explain(
 
 @_kernel
 def _without_explaining(lacks: Any, bits: Any, costs: Any, gain: Any) -> None:
-    """What every placement costs: itself, and each of its elements that finds nothing."""
+    """The cost of every placement: a constant, and each of its elements that finds no pixel."""
     start, a, i, j = bits
     lacking, placement = costs
     for f in range(gain.shape[0]):
@@ -87,7 +86,7 @@ def _without_explaining(lacks: Any, bits: Any, costs: Any, gain: Any) -> None:
 
 @_kernel
 def _count(gain: Any, element: Any, reach: Any, corner: Any, by: Any) -> None:
-    """Every placement that explains the element gains by it."""
+    """Add `by` to the gain of every placement that explains this pixel."""
     start, part, i, j, _ = reach
     a, y, x = element[0], element[1] + corner[0], element[2] + corner[1]
     for b in range(start[a], start[a + 1]):
@@ -117,7 +116,7 @@ def fit_all(
     costs: Any,
     W: Any,
 ) -> None:
-    """Fit every part to the maps where it is placed: ``places`` (map, row, column), by part."""
+    """Fit every part to its ``places`` (image, row, column), which are sorted by part."""
     for f in range(first, last):
         if start[f + 1] > start[f]:
             own = places[start[f] : start[f + 1]]
@@ -126,7 +125,7 @@ def fit_all(
 
 @_kernel
 def _fit(on: Any, lacks: Any, places: Any, window: Any, corner: Any, costs: Any, W: Any) -> None:
-    """Choose the elements of a part one by one, the one first that explains most."""
+    """Choose the elements of a part one by one, always the one that explains most."""
     lacking, weight = costs
     channels, h, w = W.shape
     height, width = h + window[0] - 1, w + window[1] - 1
@@ -163,7 +162,7 @@ def _fit(on: Any, lacks: Any, places: Any, window: Any, corner: Any, costs: Any,
 
 @_kernel
 def _share(gain: Any, y: Any, x: Any, window: Any, by: Any) -> None:
-    """All elements of R in whose window this one is."""
+    """Add `by` to all elements of R in whose window this pixel is."""
     for i in range(max(y - window[0] + 1, 0), min(y + 1, gain.shape[0])):
         for j in range(max(x - window[1] + 1, 0), min(x + 1, gain.shape[1])):
             gain[i, j] += by

@@ -9,10 +9,9 @@ from definition import layer, network, one, placed, random_images, random_weight
 from hcnet.datasets import shapes
 from hcnet.engine.choices import OFF
 from hcnet.estimators.hcn import HCN
-from hcnet.hierarchy import explaining, rearranging
-from hcnet.hierarchy.decoding import Scene, decode
-from hcnet.hierarchy.forward import forward
-from hcnet.hierarchy.rearranging import rearrange
+from hcnet.hierarchy import explaining, part_positions
+from hcnet.hierarchy.decoding import Scene, decode, forward
+from hcnet.hierarchy.part_positions import improve_positions
 from hcnet.hierarchy.specification import Layer
 
 
@@ -99,7 +98,7 @@ def test_no_single_part_could_have_been_put_better_in_its_turn():
     gained = 0
     for seed in range(3):
         scene, before = make(seed)
-        after = rearrange(scene, before)
+        after = improve_positions(scene, before)
         np.testing.assert_array_equal(after.S[-1], before.S[-1])
         assert (after.log_evidence >= before.log_evidence).all()
         gained += (after.log_evidence > before.log_evidence + 1e-6).sum()
@@ -120,15 +119,15 @@ def test_images_with_too_many_parts_stay_as_they_are(monkeypatch):
     scene, before = make(0)
     parts = before.R[1].sum(axis=(1, 2, 3))
     assert len(set(parts.tolist())) > 1
-    monkeypatch.setattr(rearranging, "MOST_TRIALS", 9 * int(parts.min()))
-    after = rearrange(scene, before)
+    monkeypatch.setattr(part_positions, "MOST_TRIALS", 9 * int(parts.min()))
+    after = improve_positions(scene, before)
     many = parts > parts.min()
     np.testing.assert_array_equal(after.log_evidence[many], before.log_evidence[many])
     assert (after.log_evidence[~many] > before.log_evidence[~many]).any()
 
 
 def test_half_of_an_image_is_enough(monkeypatch):
-    """Templates are told apart although half of each part is hidden; not so without rearranging."""
+    """Templates are told apart although half of each part is hidden, if parts are moved."""
     data = shapes(n_images=200, feature_size=15, random_state=5)
     model = HCN([Layer(4, size=15), Layer()], n_classes=4)
     model.set_weights([data.features, data.template_weights], data.images.shape[2:])

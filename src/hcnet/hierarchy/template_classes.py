@@ -1,8 +1,8 @@
-"""Which template belongs to which class, where few labels had little say in learning.
+"""Assignment of templates to classes after learning from few labels.
 
-Templates are exchangeable: the weights of any two can be swapped without changing what the network
-says about unlabelled images.  Where most images carry no label, message passing finds templates,
-but a handful of labels may come too late to decide whose they are.
+Templates are exchangeable: swapping the weights of two of them does not change the probability of
+unlabelled images.  Where most images have no label, message passing finds the templates, but the
+few labels may not decide to which class each belongs.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from hcnet.hierarchy.explaining import explain
 from hcnet.hierarchy.network import Network, Weights
 from hcnet.images import BoolArray, Images
 
-# Votes for leaving a template where it is, to decide between equals.
+# Votes for the present class of a template, to break ties.
 INERTIA = 1e-3
 
 
-def regroup(
+def reassign_templates(
     network: Network, weights: Weights, images: Images, allowed: BoolArray
 ) -> list[BoolArray]:
-    """The same templates, each given to the class of most labelled images that it explains best.
+    """The same templates, each assigned to the class of most labelled images that it explains best.
 
-    `allowed` (images, templates) says which templates the label of an image allows.
+    `allowed` (images, templates) leaves out the templates that contradict a label.
     """
     labelled = ~allowed.all(axis=1)
-    if not labelled.any() or labelled.all():  # where all are, every template learned its class
+    if (
+        not labelled.any() or labelled.all()
+    ):  # with all labels, every template has learned its class
         return list(weights)
     few = Images(images.pixels[labelled], images.observed[labelled])
     best = explain(network, weights, few).S[-1].any(axis=(2, 3)).argmax(axis=1)

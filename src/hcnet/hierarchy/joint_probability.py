@@ -1,7 +1,7 @@
-"""How probable weights and images are together, at the best configurations that are found fast.
+"""Joint log-probability of weights and images, at configurations that one forward pass finds.
 
-One forward pass chooses a template per image (or one after the other, where several can be on), and
-the levels below it are decided: on the processor, or where the messages are, on a GPU.
+The forward pass chooses a template per image (or one after the other, where several can be on), and
+the levels below it are decoded: on the CPU, or on the GPU that holds the messages.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from hcnet.pool_messages import class_log_prior
 
 
 class Joint(Protocol):
-    """Of some images with a network."""
+    """Joint log-probability of some images as a function of the weights."""
 
     def of(self, weights: Weights) -> float:
         """Joint log-probability with these weights."""
 
 
 def start_joint(engine: str, network: Network, images: Images, allowed: BoolArray) -> Joint:
-    """Where an engine has its messages; `allowed` (images, templates) leaves out templates."""
+    """On the device of the engine; `allowed` (images, templates) leaves out templates."""
     kind = DeviceJoint if on_gpu(engine) else HostJoint
     return kind(network, images, allowed)
 
 
 def joint_memory(engine: str, network: Network, n_images: int) -> int:
-    """Bytes that it takes beside the messages; on the processor it works in small batches."""
+    """Bytes that it takes beside the messages; on the CPU it works in small batches."""
     if not on_gpu(engine):
         return 0
     weights = sum(int(np.prod(level.weight_shape)) for level in network.levels)
@@ -43,27 +43,26 @@ def joint_memory(engine: str, network: Network, n_images: int) -> int:
 
 
 class HostJoint:
-    """In the memory of the machine."""
+    """On the CPU."""
 
     def __init__(self, network: Network, images: Images, allowed: BoolArray) -> None:
         self._network, self._images, self._allowed = network, images, allowed
 
     def of(self, weights: Weights) -> float:
         """Joint log-probability with these weights."""
-
-        def one(batch: Images, rows: slice) -> NDArray[np.float64]:
-            allowed = self._allowed[rows]
-            return explain(self._network, weights, batch, allowed, candidates=1).log_joint
-
-        found = in_batches(self._images, explaining_memory(self._network), one)
-        return float(np.concatenate(found).sum()) + weight_log_prior(self._network, weights)
+        total = weight_log_prior(self._network, weights)
+        parts = [
+            explain(self._network, weights, batch, self._allowed[rows], candidates=1).log_joint
+            for batch, rows in in_batches(self._images, explaining_memory(self._network))
+        ]
+        return float(np.concatenate(parts).sum()) + total
 
 
 class DeviceJoint:
-    """On a GPU: the images go there once, and weights whenever they are asked about."""
+    """On a GPU: images are copied once, weights for every evaluation."""
 
     def __init__(self, network: Network, images: Images, allowed: BoolArray) -> None:
-        from hcnet.engine.cuda import arrays, explaining  # only where there is one
+        from hcnet.engine.cuda import arrays, explaining  # needs a GPU
 
         self._arrays, self._device = arrays, explaining
         self._network = network
@@ -92,7 +91,7 @@ class DeviceJoint:
         return self._decided(self._with_best(np.zeros(self._shape, np.uint8)))
 
     def _several(self) -> NDArray[np.float64]:
-        """One object after the other, as `explaining` does."""
+        """One object after the other, as `explain` does."""
         tops = np.zeros(self._shape, np.uint8)
         self._forward(self._evidence)
         best = self._decided(tops)

@@ -1,8 +1,8 @@
-"""Templates: of all images that could stand for others, those that do it best.
+"""Examples as templates: the images of a class that match its other images best.
 
-The parts of every image make a template.  A class keeps those of its images by which the others are
-matched best (medoids, chosen one after the other): real examples instead of averages, because the
-average of two ways to draw a digit is none.
+The placements of the parts in an image make a template.  A class keeps the templates of those
+images by which the others are matched best (medoids, chosen greedily).  Averages would not do: the
+average of two ways to draw a digit is not a digit.
 """
 
 from __future__ import annotations
@@ -12,43 +12,43 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.hierarchy.bottom_up.parts import centre
 from hcnet.hierarchy.explaining import all_allowed
-from hcnet.hierarchy.matching import match_in_batches, shifted_windows
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Images
 from hcnet.layers import equal_classes
+from hcnet.templates.matching import match, shifted_windows
+from hcnet.templates.part_search import centre
 
 IntArray = NDArray[np.int64]
 
 
 def as_templates(level: Level, maps: BoolArray) -> BoolArray:
-    """Each map below the top level as a feature of it: (maps, channels, height, width)."""
+    """Maps of placements as weights of the top level: (maps, channels, height, width)."""
     _, channels, height, width = level.weight_shape
     W = np.zeros((len(maps), channels, height, width), bool)
     top, left = centre(level)
     n, a, y, x = np.nonzero(maps)
-    # What lies at the border is in the window of the nearest element.
+    # At the border, the nearest element has the placement in its window.
     W[n, a, np.clip(y - top, 0, height - 1), np.clip(x - left, 0, width - 1)] = True
     return W
 
 
 def similarities(
-    network: Network, parts: list[BoolArray], images: Images, templates: BoolArray
+    network: Network, parts: BoolArray, images: Images, templates: BoolArray
 ) -> NDArray[np.float64]:
-    """How well each image is matched by the template of each: (images, templates)."""
-    *lower, top = network.levels
+    """The match of each image with the template of each image: (images, templates)."""
+    lower, top = network.levels
     top = replace(top, features=top.features.with_features(len(templates)))
-    each = Network((*lower, top), equal_classes(len(templates), 1), network.noise)
-    return match_in_batches(each, [*parts, templates], images, all_allowed(each, images.n_images))
+    wide = Network((lower, top), equal_classes(len(templates), 1), network.noise)
+    return match(wide, [parts, templates], images, all_allowed(wide, images.n_images))
 
 
 def choose(
     similarity: NDArray[np.float64], allowed: BoolArray, network: Network, rng: np.random.Generator
 ) -> IntArray:
-    """The image whose template each template of the network becomes.
+    """Choose for each template of the network the image that it is made of.
 
-    `allowed` (images, templates) says which classes an image may have.
+    `allowed` (images, templates) leaves out the templates that contradict a label.
     """
     categories = np.array(network.classes.categories)
     n_classes = network.classes.n_classes
@@ -57,17 +57,17 @@ def choose(
     for k in range(n_classes):
         slots = np.flatnonzero(categories == k)
         members = np.flatnonzero(own == k)
-        if not len(members):  # nothing is known of this class: anything is as good
+        if not len(members):  # no image of this class: any image is as good
             members = rng.permutation(len(own))[:1]
         some = members[medoids(similarity[np.ix_(members, members)], len(slots))]
-        chosen[slots] = np.resize(some, len(slots))  # too few images: some twice
+        chosen[slots] = np.resize(some, len(slots))  # too few images: some are used twice
     return chosen
 
 
 def _categories(
     similarity: NDArray[np.float64], allowed: BoolArray, categories: IntArray, n_classes: int
 ) -> IntArray:
-    """The class of every image: its label, that of the labelled one most like it, or a cluster."""
+    """The class of every image: its label, that of its best labelled match, or a cluster."""
     possible = np.stack([allowed[:, categories == k].any(axis=1) for k in range(n_classes)], axis=1)
     own: IntArray = np.asarray(possible.argmax(axis=1))
     open_ = possible.sum(axis=1) > 1
@@ -89,23 +89,23 @@ def with_windows(
     allowed: BoolArray,
     chosen: IntArray,
 ) -> Network:
-    """The same network with pools that prefer the shifts by which images differ from templates.
+    """The network with pools that prefer the shifts that occur between images and templates.
 
-    `chosen` is the image that each template is; no image counts as one of its own template.
+    `chosen` is the image of each template; an image is not compared with its own template.
     """
     others = allowed & (chosen != np.arange(images.n_images)[:, None])
     some = others.any(axis=1)
     if not some.any():
         return network
     few = Images(images.pixels[some], images.observed[some])
-    nearest = match_in_batches(network, weights, few, others[some]).argmax(axis=1)
+    nearest = match(network, weights, few, others[some]).argmax(axis=1)
     windows = shifted_windows(network, weights, few, nearest)
     levels = [replace(level, window=w) for level, w in zip(network.levels, windows, strict=True)]
     return replace(network, levels=tuple(levels))
 
 
 def medoids(similarity: NDArray[np.float64], n: int) -> IntArray:
-    """Up to n examples that all others resemble as much as possible, chosen one after the other."""
+    """Up to n examples that the others match best, chosen greedily."""
     covered = np.full(len(similarity), -np.inf)
     chosen: list[int] = []
     for _ in range(min(n, len(similarity))):

@@ -4,21 +4,20 @@ import numpy as np
 import pytest
 from definition import layer, network
 
-from hcnet.engine.driver import Status
-from hcnet.hierarchy.bottom_up import parts
-from hcnet.hierarchy.bottom_up.kernels import explain_all
-from hcnet.hierarchy.bottom_up.learn import check_learning_memory, learn_bottom_up
-from hcnet.hierarchy.bottom_up.parts import Found, Maps, PartLearning
-from hcnet.hierarchy.bottom_up.templates import as_templates, choose, medoids
+from hcnet.engine.driver import Limits, Status
 from hcnet.hierarchy.convolution import _add_up
 from hcnet.hierarchy.explaining import agreeing, all_allowed
-from hcnet.hierarchy.learn import NetworkOptions
-from hcnet.hierarchy.matching import match, shifted_windows
-from hcnet.hierarchy.matching_kernels import count_shifts, match_all
 from hcnet.images import Images
 from hcnet.memory import NotEnoughMemoryError
+from hcnet.templates import part_search
+from hcnet.templates.examples import as_templates, choose, medoids
+from hcnet.templates.matching import match, shifted_windows
+from hcnet.templates.matching_kernels import count_shifts, match_all
+from hcnet.templates.part_search import PartImages, PartSearch, Placements
+from hcnet.templates.search_kernels import explain_all
+from hcnet.templates.template_learning import check_template_memory, learn_templates
 
-OPTIONS = NetworkOptions(damping=(0.1, 0.1))
+LIMITS = Limits()
 
 
 def whole(X):
@@ -47,16 +46,16 @@ def window(level, r, c):
 
 def price(level, images, W, found):
     """The cost of an explanation, from its definition."""
-    total = parts.WEIGHT * W.sum()
+    total = part_search.WEIGHT * W.sum()
     for n, places in enumerate(found.places):
         explained = np.zeros(images.pixels.shape[1:], bool)
-        total += parts.PLACEMENT * len(places)
+        total += part_search.PLACEMENT * len(places)
         for f, r, c in places:
             for a, i, j in np.argwhere(W[f]):
                 at = (a, *window(level, r + i, c + j))
                 explained[at] = True
                 there = images.pixels[n][at] | ~images.observed[n][at]
-                total += parts.LACKING * (not there.any())
+                total += part_search.LACKING * (not there.any())
         total += (images.pixels[n] & images.observed[n] & ~explained).sum()
     return total
 
@@ -69,7 +68,7 @@ def test_cost_and_what_is_left(name, seen):
     shape = (6, where.pool.n_channels, *where.pool.below_size)
     images = Images(rng.random(shape) < 0.3, rng.random(shape) < seen)
     W = rng.random(where.weight_shape) < 0.3
-    maps = Maps(where, images)
+    maps = PartImages(where, images)
     found = maps.explain(W)
     assert sum(map(len, found.places)) > 0
     assert maps.cost(W, found) == pytest.approx(price(where, images, W, found))
@@ -82,11 +81,11 @@ def test_every_placement_pays(name):
     rng = np.random.default_rng(2)
     images = whole(rng.random((2, where.pool.n_channels, *where.pool.below_size)) < 0.35)
     W = rng.random(where.weight_shape) < 0.25
-    found = Maps(where, images).explain(W)
+    found = PartImages(where, images).explain(W)
 
     def cost(n, places):
         one = whole(images.pixels[n : n + 1])
-        return price(where, one, W, Found([np.array(places).reshape(-1, 3)], np.zeros(1)))
+        return price(where, one, W, Placements([np.array(places).reshape(-1, 3)], np.zeros(1)))
 
     rows, columns = where.features.placement_size
     everywhere = list(np.ndindex(len(W), rows, columns))
@@ -108,15 +107,15 @@ def test_fitting_never_costs(name):
     where = LEVELS[name]
     rng = np.random.default_rng(3)
     images = whole(rng.random((30, where.pool.n_channels, *where.pool.below_size)) < 0.2)
-    maps = Maps(where, images)
+    maps = PartImages(where, images)
     W = rng.random(where.weight_shape) < 0.2
     found = maps.explain(W)
     new = maps.fit(W, found)
     use = np.bincount(np.concatenate(found.places)[:, 0], minlength=len(W))
-    assert (use >= parts.LEAST_USE).any()
-    assert not new[use < parts.LEAST_USE].any()
-    for f in np.flatnonzero(use >= parts.LEAST_USE):
-        alone = Found([p[p[:, 0] == f] for p in found.places], found.left)
+    assert (use >= part_search.LEAST_USE).any()
+    assert not new[use < part_search.LEAST_USE].any()
+    for f in np.flatnonzero(use >= part_search.LEAST_USE):
+        alone = Placements([p[p[:, 0] == f] for p in found.places], found.left)
 
         def cost(part, f=f, alone=alone):
             only = np.zeros_like(W)
@@ -162,7 +161,7 @@ def test_parts_that_jitter_are_found():
         categories=(0,),
         channels=2,
     )
-    process = PartLearning(net.levels[0], whole(X), rng)
+    process = PartSearch(net.levels[0], whole(X), rng)
     first = process.measure().objective
     for _ in range(10):
         process.step()
@@ -237,12 +236,13 @@ def test_learning_a_network_classifies_what_it_is_made_of():
         categories=np.repeat(np.arange(7), 9),
         channels=2,
     )
-    learned = learn_bottom_up(net, whole(X), agreeing(net, y), OPTIONS, np.random.default_rng(0))
-    assert learned.status in (Status.ITERATION_LIMIT, Status.FINISHED)
+    learned = learn_templates(net, whole(X), agreeing(net, y), LIMITS, np.random.default_rng(0))
+    assert learned.status in (Status.PASSES_DONE, Status.FINISHED)
     assert [W.shape for W in learned.weights] == [level.weight_shape for level in net.levels]
     assert learned.weights[1].any(axis=(1, 2, 3)).all()
-    assert len(learned.history) == learned.n_iter
-    again = learn_bottom_up(net, whole(X), agreeing(net, y), OPTIONS, np.random.default_rng(0))
+    assert {record.figure for record in learned.history} == {part_search.FIGURE}
+    assert learned.cost == -max(record.objective for record in learned.history)
+    again = learn_templates(net, whole(X), agreeing(net, y), LIMITS, np.random.default_rng(0))
     assert all(np.array_equal(a, b) for a, b in zip(learned.weights, again.weights, strict=True))
     # How far parts shift is learned; the pixels' own pools stay.
     assert learned.network.levels[1].window.max() == 1
@@ -251,18 +251,17 @@ def test_learning_a_network_classifies_what_it_is_made_of():
 
 def test_memory_is_known_before():
     net = network(layer(6, (6, 6), (3, 3)), layer(2, None), image_size=(30, 30), categories=(0, 1))
-    needed = check_learning_memory(net, 100, OPTIONS)
-    assert check_learning_memory(net, 200, OPTIONS) > needed
-    tight = NetworkOptions(damping=(0.1, 0.1), max_memory=needed - 1)
+    needed = check_template_memory(net, 100, None)
+    assert check_template_memory(net, 200, None) > needed
     with pytest.raises(NotEnoughMemoryError, match=r"images per fit \(now 100\)"):
-        check_learning_memory(net, 100, tight)
+        check_template_memory(net, 100, needed - 1)
 
 
 def test_nothing_at_all_is_learned_from_empty_images():
     net = network(layer(3, (3, 3), (3, 3)), layer(2, None), image_size=(9, 9), categories=(0, 1))
     X = np.zeros((4, 1, 9, 9), bool)
     allowed = agreeing(net, np.array([0, 1, 0, 1]))
-    learned = learn_bottom_up(net, whole(X), allowed, OPTIONS, np.random.default_rng(0))
+    learned = learn_templates(net, whole(X), allowed, LIMITS, np.random.default_rng(0))
     assert not any(W.any() for W in learned.weights)
 
 
@@ -272,17 +271,10 @@ def test_nothing_is_compiled_again_for_parts_of_few_weights():
     X = np.random.default_rng(0).random((4, 1, 9, 9)) < 0.3
     allowed = agreeing(net, np.array([0, 1, 0, 1]))
     for images in (X, np.zeros_like(X)):
-        learned = learn_bottom_up(net, whole(images), allowed, OPTIONS, np.random.default_rng(0))
+        learned = learn_templates(net, whole(images), allowed, LIMITS, np.random.default_rng(0))
         match(net, learned.weights, whole(X), allowed)
         shifted_windows(net, learned.weights, whole(X), np.zeros(4, int))
     # A loop over threads wraps what is compiled.
     loops = (loop.__wrapped__ for loop in (explain_all, match_all, _add_up))
     for compiled in (*loops, count_shifts):
         assert len(compiled.signatures) == 1
-
-
-def test_templates_must_fill_the_image():
-    net = network(layer(3, (3, 3)), layer(2, (2, 2)), image_size=(9, 9), categories=(0, 1))
-    X = np.zeros((4, 1, 9, 9), bool)
-    with pytest.raises(ValueError, match="leave its size None"):
-        learn_bottom_up(net, whole(X), all_allowed(net, 4), OPTIONS, np.random.default_rng(0))

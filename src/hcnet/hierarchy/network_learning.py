@@ -27,10 +27,10 @@ from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.devices import room_for
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.engine.schedules import Schedule
-from hcnet.hierarchy.grouping import regroup
-from hcnet.hierarchy.joint import joint_memory, start_joint
+from hcnet.hierarchy.joint_probability import joint_memory, start_joint
 from hcnet.hierarchy.network import Network
-from hcnet.hierarchy.passing import NetworkPassing, count_ink, passing_memory
+from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
+from hcnet.hierarchy.template_classes import reassign_templates
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.learning.passing import weight_prior
 from hcnet.memory import check_memory
@@ -215,7 +215,7 @@ def learn_network(
     status = outcome.status
     if status is Status.ITERATION_LIMIT and options.max_iter is None:
         status = Status.PASSES_DONE  # it wanders around a solution: more would not be better
-    regrouped = process.decide(regroup(network, decided.weights, images, allowed))
+    regrouped = process.decide(reassign_templates(network, decided.weights, images, allowed))
     decided = max(decided, regrouped, key=lambda one: one.log_joint)
     return LearnedNetwork(
         network=network,

@@ -1,10 +1,10 @@
-"""Learning the parts of one level: explain all maps by the parts, fit the parts, again and again.
+"""The search for parts: explain all images by the parts, fit the parts, and repeat.
 
-Both steps lower the same cost: 1 for every element of a map that is left unexplained, `LACKING` for
-every element of a part that finds nothing to explain, `PLACEMENT` for every part that is placed and
-`WEIGHT` for every element of a part.  Elements move within their pools by themselves, so that
-several may explain the same: hard assignments in place of message passing, which is what real, hand
-drawn material needs, where no part ever repeats exactly.
+Both steps lower the same cost: 1 for every pixel that is left unexplained, `LACKING` for every
+element of a part that finds no pixel to explain, `PLACEMENT` for every placement and `WEIGHT` for
+every element of a part.  Each element moves within its pool by itself, so that several may explain
+the same pixel.  These hard assignments suit drawings and handwriting, in which no part ever repeats
+exactly; message passing needs parts that do.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from scipy.ndimage import maximum_filter
 from hcnet.archive.kinds import BinaryArray, Constant, Converted, Generator, Kind, WholeNumber
 from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.driver import Measurement
-from hcnet.hierarchy.bottom_up.kernels import explain_all, fit_all
 from hcnet.hierarchy.convolution import elements
 from hcnet.hierarchy.network import Level
 from hcnet.images import BoolArray, Images
+from hcnet.templates.search_kernels import explain_all, fit_all
 
 IntArray = NDArray[np.int64]
 
@@ -31,31 +31,38 @@ PLACEMENT = 1.0
 WEIGHT = 2.0
 # The name of the objective: minus these costs, summed.
 FIGURE = "minus the matching cost"
-# A part that is placed less often is given up, and starts anew from a piece of a map.
+# A part that is placed less often starts anew from a window of an image.
 LEAST_USE = 3
-# Most parts that one map is explained by.
+# Most placements in one image.
 MOST_PARTS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What the maps are explained by."""
+class Placements:
+    """The placements that explain the images."""
 
-    places: list[IntArray]  # per map (placements, 3): part, row and column
-    left: IntArray  # per map, the elements that nothing explains
+    places: list[IntArray]  # per image (placements, 3): part, row and column
+    left: IntArray  # per image, the number of unexplained pixels
+
+    def maps(self, n_parts: int, size: tuple[int, int]) -> BoolArray:
+        """The same as arrays: (images, parts, rows, columns)."""
+        S = np.zeros((len(self.places), n_parts, *size), bool)
+        for n, places in enumerate(self.places):
+            S[n, places[:, 0], places[:, 1], places[:, 2]] = True
+        return S
 
 
-class Maps:
-    """What lies below a level, as the search wants it."""
+class PartImages:
+    """Images as the search needs them: pixels to explain, and elements of R that find none."""
 
     def __init__(self, level: Level, images: Images) -> None:
         self.level = level
         self.on = np.ascontiguousarray(images.pixels & images.observed)
-        # An element that is not seen may be there: nothing is lacking.
+        # An unobserved pixel may be on, so that nothing is lacking there.
         self.lacks = ~_pooled(level, images.pixels | ~images.observed)
 
-    def explain(self, W: BoolArray) -> Found:
-        """The parts that each map is made of."""
+    def explain(self, W: BoolArray) -> Placements:
+        """The placements of parts that explain each image."""
         size = self.level.features.placement_size
         found = np.zeros((len(self.on), MOST_PARTS, 3), np.int64)
         bits, reach = _elements(W), _reach(W, self.level.pool.window)
@@ -64,10 +71,10 @@ class Maps:
         n, left = np.zeros((2, len(self.on)), np.int64)
         maps = self.on, self.lacks, bits, reach, size, corner, costs, found
         explain_all(len(self.on), *maps, n, left)
-        return Found([places[:k] for places, k in zip(found, n, strict=True)], left)
+        return Placements([places[:k] for places, k in zip(found, n, strict=True)], left)
 
-    def fit(self, W: BoolArray, found: Found) -> BoolArray:
-        """Parts that fit better where they are placed; those that are hardly used are empty."""
+    def fit(self, W: BoolArray, found: Placements) -> BoolArray:
+        """Parts that fit better where they are placed; parts that are hardly used become empty."""
         maps = np.repeat(np.arange(len(self.on)), [len(places) for places in found.places])
         part, r, c = np.concatenate(found.places).T
         use = np.bincount(part, minlength=len(W))
@@ -83,7 +90,7 @@ class Maps:
         return new
 
     def piece(self, left: IntArray, rng: np.random.Generator) -> BoolArray:
-        """A piece of a map to start a part from; maps with much unexplained come first."""
+        """A window of an image to start a part from, drawn by the number of unexplained pixels."""
         level = self.level
         p = (left + 1e-9) * self.on.any(axis=(1, 2, 3))
         n = rng.choice(len(p), p=p / p.sum())
@@ -96,8 +103,8 @@ class Maps:
         piece = self.on[n, :, r + top : r + top + h, c + left_edge : c + left_edge + w]
         return np.asarray(piece)
 
-    def cost(self, W: BoolArray, found: Found) -> float:
-        """What all maps cost with these parts, all weights included."""
+    def cost(self, W: BoolArray, found: Placements) -> float:
+        """The cost of all images with these parts."""
         total = WEIGHT * int(W.sum()) + int(found.left.sum())
         start, a, i, j = _elements(W)
         for n, places in enumerate(found.places):
@@ -108,43 +115,43 @@ class Maps:
         return float(total)
 
 
-class PartLearning(Stateful):
+class PartSearch(Stateful):
     """A process for the driver: one round of explaining and fitting per step."""
 
     def __init__(self, level: Level, images: Images, rng: np.random.Generator) -> None:
-        self._maps, self._rng = Maps(level, images), rng
-        everything = self._maps.on.sum(axis=(1, 2, 3))
+        self._images, self._rng = PartImages(level, images), rng
+        everything = self._images.on.sum(axis=(1, 2, 3))
         shape = level.weight_shape
         self.W = np.zeros(shape, bool)
         if everything.any():
-            self.W = np.array([self._maps.piece(everything, rng) for _ in range(shape[0])])
-        self.found = self._maps.explain(self.W)
-        self._cost = self._maps.cost(self.W, self.found)
+            self.W = np.array([self._images.piece(everything, rng) for _ in range(shape[0])])
+        self.found = self._images.explain(self.W)
+        self._cost = self._images.cost(self.W, self.found)
         self._changed = 0
 
     def step(self) -> bool:
-        """Fit the parts to where they are, and explain the maps by them."""
-        new = self._maps.fit(self.W, self.found)
+        """Fit the parts to their placements, and explain the images by them."""
+        new = self._images.fit(self.W, self.found)
         if self.found.left.any():
             for f in np.flatnonzero(~new.any(axis=(1, 2, 3))):
-                new[f] = self._maps.piece(self.found.left, self._rng)
+                new[f] = self._images.piece(self.found.left, self._rng)
         self._changed = int((new != self.W).sum())
-        self.W, self.found = new, self._maps.explain(new)
-        self._cost = self._maps.cost(self.W, self.found)
+        self.W, self.found = new, self._images.explain(new)
+        self._cost = self._images.cost(self.W, self.found)
         return self._changed > 0
 
     def measure(self) -> Measurement:
         """Minus the cost: the higher, the better."""
-        left = self.found.left.sum() / max(int(self._maps.on.sum()), 1)
+        left = self.found.left.sum() / max(int(self._images.on.sum()), 1)
         note = f"{left:.1%} unexplained"
         return Measurement(-self._cost, self._changed, note=note, figure=FIGURE)
 
-    def state(self) -> tuple[BoolArray, Found]:
-        """The parts, and what they explain."""
+    def state(self) -> tuple[BoolArray, Placements]:
+        """The parts and their placements."""
         return self.W, self.found
 
     def saved_fields(self, finished: bool) -> Fields:
-        """The parts: what they explain, and what that costs, follows from them."""
+        """The parts: placements and cost follow from them."""
         return {
             "_rng": Generator(),
             "_changed": WholeNumber(),
@@ -153,25 +160,25 @@ class PartLearning(Stateful):
 
     @property
     def saved_best(self) -> Kind:
-        """Parts, and what they explain."""
+        """The parts and their placements."""
         parts = BinaryArray(self.W.shape)
-        return Converted(parts, lambda state: state[0], lambda W: (W, self._maps.explain(W)))
+        return Converted(parts, lambda state: state[0], lambda W: (W, self._images.explain(W)))
 
     def after_restore(self, finished: bool) -> None:
-        """What the parts explain and cost follows from them."""
+        """Work out placements and cost."""
         if not finished:
-            self.found = self._maps.explain(self.W)
-            self._cost = self._maps.cost(self.W, self.found)
+            self.found = self._images.explain(self.W)
+            self._cost = self._images.cost(self.W, self.found)
 
 
 def centre(level: Level) -> tuple[int, int]:
-    """The element below R[r, c] that is in the middle of its window, less (r, c)."""
+    """Offset from R[r, c] to the element below it in the middle of its window."""
     (h, w), (top, left) = level.pool.window, level.pool.offset
     return (h - 1) // 2 - top, (w - 1) // 2 - left
 
 
 def _pooled(level: Level, on: BoolArray) -> BoolArray:
-    """Which elements of R have one that is on in their window."""
+    """Whether an element of R has a pixel that is on in its window."""
     (h, w), (top, left) = level.pool.window, level.pool.offset
     rows, columns = level.pool.size
     # The filter centres windows its own way: shift them so that they begin where ours do.
@@ -193,7 +200,10 @@ def _elements(W: BoolArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
 def _reach(
     W: BoolArray, window: tuple[int, int]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, BoolArray]:
-    """What the parts explain, as lists (pointers per channel, parts, rows, columns) and whole."""
+    """Pixels that the parts can explain, as lists and as an array.
+
+    The lists are pointers per channel, parts, rows and columns.
+    """
     F, channels, h, w = W.shape
     wide = np.zeros((F, channels, h + window[0] - 1, w + window[1] - 1), bool)
     for i, j in np.ndindex(*window):

@@ -1,9 +1,8 @@
-"""A better place for the parts of an explanation, one part after the other.
+"""Better positions for the parts of an explanation, one part at a time.
 
-Levels are decided from the top down, each part going where it would explain most if it were alone.
-Where parts lie on each other, or much of one is hidden, that is often a pixel off, and templates
-could not be compared fairly.  So every part tries all positions of its window, with everything
-below it decided anew.
+Decoding puts each part where it would explain most if it were alone.  Where parts overlap, or much
+of one is hidden, that is often a pixel off, and a comparison of templates would not be fair.  So
+every part tries all positions of its window, with all levels below it decided again.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from numpy.typing import NDArray
 from hcnet.factors import HUGE
 from hcnet.hierarchy.decoding import Configuration, Scene, decode, improved
 
-# Most positions that are tried for one image: beyond it, parts stay where they are.
+# Most positions that are tried for one image; in images with more, parts keep their positions.
 MOST_TRIALS = 256
 
 
-def rearrange(scene: Scene, found: Configuration) -> Configuration:
-    """The same templates, their parts moved as long as the log-evidence rises."""
+def improve_positions(scene: Scene, found: Configuration) -> Configuration:
+    """The same templates, with parts moved where that raises the log-evidence."""
     levels, n = scene.network.levels, scene.images.n_images
     trials = np.zeros(n, np.int64)
     for level, R in zip(levels[1:], found.R[1:], strict=True):
@@ -42,7 +41,7 @@ def _try_all(
     rows: NDArray[np.int64],
     which: NDArray[np.int64],
 ) -> Configuration:
-    """One part of each of these images at all positions of its window; the best stays."""
+    """Try one part of each of these images at all positions of its window, and keep the best."""
     level = scene.network.levels[k]
     part = np.unravel_index(which, found.R[k].shape[1:])
     for member in range(level.pool.n_members):

@@ -1,11 +1,11 @@
-"""The loops of matching: templates worked out down to the pixels, and what they leave unexplained.
+"""The loops of matching: follow each template down to the pixels, and count unexplained pixels.
 
 ``features`` are all levels in flat arrays: the first feature of each level, the first element of
 each feature, and the elements (channel, row, column).  ``pools`` are per level the window (height,
 width, offset), the size of the grid below, the columns of R, and where its ``log_priors`` begin.
 ``lowest`` are the messages to R¹ of an image, and ``messages`` those up to all S but the templates,
-one level after the other from ``begins`` on; ``hidden`` is, for every feature below the templates,
-what it must exceed to count as there.
+the level k from ``begins[k]`` on; ``hidden`` is the threshold above which a feature below the
+templates counts as present.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def match_all(
     costs: Any,
     score: Any,
 ) -> None:
-    """Add to ``score`` what all possible templates lack, and what they leave unexplained.
+    """Add to ``score`` the elements that each possible template lacks, and unexplained pixels.
 
-    ``costs`` of unexplained pixels are per image and channel; ``depth`` features may wait to be
-    worked out at most.
+    ``costs`` of unexplained pixels are per image and channel; ``depth`` is the most features that
+    are ever on the stack.
     """
     positions = top_size[0] * top_size[1]
     levels = len(features[0])
@@ -49,15 +49,15 @@ def match_all(
         on = np.argwhere(pixels[n])
         # The last template that could explain a pixel.
         mark = np.full(pixels.shape[1:], -1, np.int32)
-        todo = np.empty((depth, 4), np.int64)
+        stack = np.empty((depth, 4), np.int64)
         shifts = np.zeros((levels, 1), np.int64)
         for t in range(possible.shape[1]):
             if not possible[n, t]:
                 continue
-            todo[0, 0], todo[0, 1] = levels - 1, t // positions
-            todo[0, 2], todo[0, 3] = t % positions // top_size[1], t % positions % top_size[1]
-            score[n, t] += _work_out(
-                lowest[n], messages[n], begins, hidden[n], features, pools, todo, t, mark, shifts
+            stack[0, 0], stack[0, 1] = levels - 1, t // positions
+            stack[0, 2], stack[0, 3] = t % positions // top_size[1], t % positions % top_size[1]
+            score[n, t] += _follow(
+                lowest[n], messages[n], begins, hidden[n], features, pools, stack, t, mark, shifts
             )
             for k in range(len(on)):
                 if mark[on[k, 0], on[k, 1], on[k, 2]] != t:
@@ -77,39 +77,37 @@ def count_shifts(
     templates: Any,
     shifts: Any,
 ) -> None:
-    """Count in ``shifts`` (levels, members) where the parts of the template of each image are."""
+    """Count in ``shifts`` (levels, members) the positions of the parts of each image's template."""
     mark = np.zeros(pixels.shape[1:], np.int32)
-    todo = np.empty((depth, 4), np.int64)
+    stack = np.empty((depth, 4), np.int64)
     for n in range(len(pixels)):
-        todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = len(features[0]) - 1, templates[n], 0, 0
-        _work_out(lowest[n], messages[n], begins, hidden[n], features, pools, todo, n, mark, shifts)
+        stack[0, 0], stack[0, 1] = len(features[0]) - 1, templates[n]
+        stack[0, 2], stack[0, 3] = 0, 0
+        _follow(lowest[n], messages[n], begins, hidden[n], features, pools, stack, n, mark, shifts)
 
 
 @_kernel
-def _work_out(
+def _follow(
     lowest: Any,
     messages: Any,
     begins: Any,
     hidden: Any,
     features: Any,
     pools: Any,
-    todo: Any,
+    stack: Any,
     name: Any,
     mark: Any,
     shifts: Any,
 ) -> Any:
-    """Mark the pixels that the template in ``todo`` may explain; return what it gains.
-
-    Of the features below it, the one that was found last goes first.
-    """
+    """Mark the pixels that the template on the ``stack`` can explain; return its score."""
     first, start, elements = features
-    # Read once: a view of an array costs more than what is done with it.
+    # Read once: a view of an array costs more than the work on it.
     h, w, top, left = pools[0][0]
     height, width = mark.shape[1:]
-    waiting, total = 1, 0.0
-    while waiting:
-        waiting -= 1
-        level, f, r, c = todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3]
+    k, total = 1, 0.0
+    while k:
+        k -= 1
+        level, f, r, c = stack[k, 0], stack[k, 1], stack[k, 2], stack[k, 3]
         f += first[level]
         below = messages[begins[max(level - 1, 0)] : begins[max(level, 1)]]
         for e in range(start[f], start[f + 1]):
@@ -126,9 +124,9 @@ def _work_out(
             if level == len(first) - 1:
                 total += max(value, floor)
             if value > floor:
-                todo[waiting, 0], todo[waiting, 1] = level - 1, a
-                todo[waiting, 2], todo[waiting, 3] = row, column
-                waiting += 1
+                stack[k, 0], stack[k, 1] = level - 1, a
+                stack[k, 2], stack[k, 3] = row, column
+                k += 1
                 if member < shifts.shape[1]:
                     shifts[level, member] += 1
     return total
@@ -136,7 +134,7 @@ def _work_out(
 
 @_kernel
 def _best_member(level: Any, a: Any, y: Any, x: Any, message: Any, pools: Any) -> Any:
-    """Where an element of R is best: what it gains, the member, row and column; first of equals."""
+    """The best position of an element of R: its value, member, row and column; first of equals."""
     window, below, columns, prior, log_priors = pools
     h, w, top, left = window[level, 0], window[level, 1], window[level, 2], window[level, 3]
     height, width = below[level, 0], below[level, 1]

@@ -1,6 +1,6 @@
-"""Decisions in a pooling layer: where the active elements of R move to, each to its best position.
+"""Decisions in a pooling layer: every active element of R takes its best position.
 
-Planes are images' channels; `engine.choices` says what happens in each.
+A plane is one channel of one image; `engine.choices` has the decision for one plane.
 """
 
 from __future__ import annotations
@@ -21,38 +21,40 @@ _settle_plane, _cost = compiled.settle_plane, compiled.choices_log_prior
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
-    """Where all active elements of R have moved to."""
+class PoolDecision:
+    """The positions of all active elements of R."""
 
     choice: NDArray[np.int16]
     S: BoolArray  # the elements below that are on
     log_prior: NDArray[np.float64]  # (images,): log-probability of all choices
-    # (images,): how much more probable all positions of an element are together than the one that
-    # it has moved to, the others staying where they are; summed over the elements.
+    # (images,): for each element, the log-ratio of the probability of all its positions to that of
+    # its own, with all others fixed; summed over the elements.
     freedom: NDArray[np.float64]
 
 
-def settle(level: Level, R: BoolArray, below: FloatArray, freedom: bool = False) -> Settled:
-    """Where the active elements of R move to, given the evidence for the elements of S below.
+def decide_pools(
+    level: Level, R: BoolArray, below: FloatArray, freedom: bool = False
+) -> PoolDecision:
+    """Decide the positions of the active elements of R, given the evidence for the S below.
 
-    `freedom` is worked out if wanted.
+    The `freedom` is worked out only on request.
     """
     choice = np.where(R, UNDECIDED, OFF).astype(np.int16)
     taken = np.zeros((*R.shape[:2], *level.pool.below_size), np.int16)
     free = np.zeros(R.shape[:2])
     window = (*level.pool.window, *level.pool.offset)
     evidence = np.ascontiguousarray(below)
-    _settle(free.size, choice, evidence, level.log_prior, window, taken, free, freedom)
-    return Settled(choice, taken > 0, _log_prior(level, choice), free.sum(axis=1))
+    _decide(free.size, choice, evidence, level.log_prior, window, taken, free, freedom)
+    return PoolDecision(choice, taken > 0, _log_prior(level, choice), free.sum(axis=1))
 
 
-def settled(level: Level, choice: NDArray[np.int16]) -> Settled:
-    """What follows from where the elements of R have moved to."""
+def given_decision(level: Level, choice: NDArray[np.int16]) -> PoolDecision:
+    """The decision with given positions of the elements of R."""
     S = np.zeros((*choice.shape[:2], *level.pool.below_size), bool)
     n, a, r, c = np.nonzero(choice != OFF)
     i, j = np.divmod(choice[n, a, r, c], level.pool.window[1])
     S[n, a, r + i - level.pool.offset[0], c + j - level.pool.offset[1]] = True
-    return Settled(choice, S, _log_prior(level, choice), np.zeros(len(choice)))
+    return PoolDecision(choice, S, _log_prior(level, choice), np.zeros(len(choice)))
 
 
 def _log_prior(level: Level, choice: NDArray[np.int16]) -> NDArray[np.float64]:
@@ -63,7 +65,7 @@ def _log_prior(level: Level, choice: NDArray[np.int16]) -> NDArray[np.float64]:
 
 @inlined
 def _open_gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, taken: Any) -> Any:
-    """What an element gains if all positions are left open to it: the log of a sum over them."""
+    """The gain of an element with its position left open: the log of a sum over all positions."""
     best, rest = -np.inf, 0.0
     top, left, m = r - window[2], c - window[3], 0
     for y in range(top, top + window[0]):
@@ -91,7 +93,7 @@ def _freedom(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any) -
 
 
 @parallel
-def _settle(
+def _decide(
     first: Any,
     last: Any,
     choice: Any,
@@ -102,7 +104,7 @@ def _settle(
     free: Any,
     freedom: Any,
 ) -> None:
-    """Planes from the first to the last: of all channels of all images."""
+    """Decide the planes from the first to the last."""
     on = np.empty(choice.shape[2] * choice.shape[3], np.int32)
     good = np.empty(on.size, np.int32)
     for q in range(first, last):

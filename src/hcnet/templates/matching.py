@@ -1,10 +1,10 @@
-"""How well every template matches an image, both ways.
+"""Matching from both sides: the score of every template for an image.
 
-The forward pass asks what a template expects and how much of it the image has; a template that
-expects little does well on everything.  Here the other question counts as much: what does the image
-have that the template does not explain?  Every part goes where it lacks least, or counts as hidden,
-and a pixel counts as explained if any element may move to it: a bound of what `explain` works out
-pixel by pixel, cheap enough for hundreds of templates.
+The forward pass scores how much of a template the image shows, so that a template of few elements
+does well on every image.  Matching also subtracts the pixels of the image that the template does
+not explain.  Each part takes the position where it lacks least, or counts as hidden, and a pixel
+counts as explained if any element can move to it.  This is a bound of the score that `explain`
+finds pixel by pixel, cheap enough for hundreds of templates.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from hcnet.engine.cpu_pools import max_pool
 from hcnet.factors import HUGE
 from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.convolution import correlate, elements
-from hcnet.hierarchy.matching_kernels import count_shifts, match_all
 from hcnet.hierarchy.network import Level, Network, Weights
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.pool_messages import class_log_prior
+from hcnet.templates.matching_kernels import count_shifts, match_all
 
 # Chosen on digits that neither train nor test: docs/mnist.md.
-# What a wrong pixel counts, in nats: pixels are wrong together, a stroke at a time.
+# Nats per wrong pixel: little, because a wrong stroke makes many pixels wrong at once.
 PIXEL = 0.1
-# An unexplained pixel costs more than a lacking one in an image as sparse as this.
+# Cost of an unexplained pixel, in lacking pixels, in an image with this share of pixels on.
 UNEXPLAINED, SPARSE = 2.0, 0.0136
-# A part that lacks more than this share of its elements counts as hidden, for this price.
+# A part that lacks more than this share of its elements counts as hidden, and costs as much.
 HIDDEN = 0.7
-# However full a channel is, there is this much of a chance that nothing is found in it.
+# Least probability that an element finds no pixel, however full its channel is.
 LEAST_CHANCE = 0.05
 
 
@@ -42,58 +42,43 @@ def match(
 
     `allowed` (images, templates) leaves out templates.
     """
-    sight = _Sight.of(network, weights, images)
     size = network.top_size
     possible = np.repeat(allowed, size[0] * size[1], axis=1)
     score = np.zeros(possible.shape)
-    match_all(
-        images.n_images,
-        images.pixels & images.observed,
-        *sight.tables(),
-        np.array(size),
-        possible,
-        sight.unexplained,
-        score,
-    )
+    for batch, rows in in_batches(images, explaining_memory(network)):
+        lacking = _Lacking.of(network, weights, batch)
+        match_all(
+            batch.n_images,
+            batch.pixels & batch.observed,
+            *lacking.tables(),
+            np.array(size),
+            possible[rows],
+            lacking.unexplained,
+            score[rows],
+        )
     return PIXEL * score + class_log_prior(network.classes, (*allowed.shape, *size), allowed)
 
 
-def match_in_batches(
-    network: Network, weights: Weights, images: Images, allowed: BoolArray
-) -> NDArray[np.float64]:
-    """The same of any number of images."""
-
-    def one(batch: Images, rows: slice) -> NDArray[np.float64]:
-        return match(network, weights, batch, allowed[rows])
-
-    return np.concatenate(in_batches(images, explaining_memory(network), one))
-
-
-def class_scores(
-    network: Network, score: NDArray[np.float64], categories: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Log-score of every class, all its templates together: (images, classes)."""
-    of = [logsumexp(score[:, categories == k], axis=1) for k in range(network.classes.n_classes)]
-    return np.stack(of, axis=1)
+def class_scores(network: Network, score: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-score of every class, summed over its templates: (images, classes)."""
+    own = (network.entry_categories == k for k in range(network.classes.n_classes))
+    return np.stack([logsumexp(score[:, entries], axis=1) for entries in own], axis=1)
 
 
 def shifted_windows(
     network: Network, weights: Weights, images: Images, templates: NDArray[np.int64]
 ) -> list[NDArray[np.float64]]:
-    """How often parts are at each position of their pools in images of known templates, per level.
+    """Relative frequency of each position of the pools, per level, for images of known templates.
 
-    Relative to the most frequent position.  Of the pixels nothing is counted: which element a pixel
-    comes from is not decided.
+    The most frequent position is 1.  Pools of pixels keep their windows, because matching does not
+    decide which element explains a pixel.
     """
     most = max(level.pool.n_members for level in network.levels)
-    # One is counted everywhere, so that no position is impossible.
+    # Counts begin at one, so that no position is impossible.
     counts = np.ones((len(network.levels), most), np.int64)
-
-    def one(batch: Images, rows: slice) -> None:
-        sight = _Sight.of(network, weights, batch)
-        count_shifts(batch.pixels, *sight.tables(), templates[rows], counts)
-
-    in_batches(images, explaining_memory(network), one)
+    for batch, rows in in_batches(images, explaining_memory(network)):
+        tables = _Lacking.of(network, weights, batch).tables()
+        count_shifts(batch.pixels, *tables, templates[rows], counts)
     windows = [network.levels[0].window]
     for level, count in zip(network.levels[1:], counts[1:], strict=True):
         own = count[: level.pool.n_members].reshape(level.pool.window)
@@ -102,20 +87,20 @@ def shifted_windows(
 
 
 @dataclass(frozen=True, eq=False)
-class _Sight:
-    """What the levels make of some images, seen from what is expected."""
+class _Lacking:
+    """Messages up of matching: the elements that each placement lacks in some images, negative."""
 
     network: Network
     weights: Weights
-    lowest: FloatArray  # to R¹: what an element lacks, at best; negative
-    up: list[FloatArray]  # to all S but the templates: what a placement lacks, at best
-    floors: list[FloatArray]  # (images, features): what a part costs that is hidden
-    unexplained: NDArray[np.float64]  # (images, channels): what an unexplained pixel costs
+    lowest: FloatArray  # to R¹
+    up: list[FloatArray]  # to all S but the templates
+    floors: list[FloatArray]  # (images, features): the cost of a hidden part
+    unexplained: NDArray[np.float64]  # (images, channels): the cost of an unexplained pixel
 
     @classmethod
-    def of(cls, network: Network, weights: Weights, images: Images) -> _Sight:
+    def of(cls, network: Network, weights: Weights, images: Images) -> _Lacking:
         lacking, unexplained = channel_costs(network, images)
-        # Nothing can be lacking where nothing is seen.
+        # An unobserved pixel may be on.
         maybe = images.pixels | ~images.observed
         message = np.where(maybe, 0.0, -lacking[:, :, None, None]).astype(np.float32)
         up: list[FloatArray] = []
@@ -126,15 +111,15 @@ class _Sight:
             up.append(correlate(message, W))
             everything = everything @ W.sum(axis=(2, 3)).T
             floors.append((HIDDEN * everything).astype(np.float32))
-            if len(up) < len(network.levels) - 1:  # the templates choose where they look
+            if len(up) < len(network.levels) - 1:  # the kernels pool what the templates need
                 message = max_pool(level.pool, _relative(level), up[-1])
                 message = np.maximum(message, floors[-1][:, :, None, None])
         return cls(network, weights, lowest, up, floors, unexplained)
 
     def tables(self) -> tuple[object, ...]:
-        """All levels in flat arrays, as the kernels want them."""
+        """All levels in flat arrays, as the kernels take them."""
         levels, n = self.network.levels, len(self.unexplained)
-        flat = [np.zeros((n, 0), np.float32)]  # a network of one level has none
+        flat = [np.zeros((n, 0), np.float32)]  # for a network of one level
         flat = [message.reshape(n, message[0].size) for message in self.up] or flat
         log_priors = [_relative(level).ravel() for level in levels]
         counts = [W.sum(axis=(1, 2, 3)) for W in self.weights]
@@ -164,10 +149,9 @@ class _Sight:
 def channel_costs(
     network: Network, images: Images
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What a lacking and an unexplained pixel cost, per image and channel; 1 is usual.
+    """Cost of a lacking and of an unexplained pixel, per image and channel; about 1.
 
-    The more there is in a channel, the less it means to leave some of it unexplained, and the less
-    to find nothing where something was expected.
+    The fuller a channel is, the less either of them means.
     """
     seen = np.maximum(images.observed.sum(axis=(2, 3)), 1)
     share = ((images.pixels & images.observed).sum(axis=(2, 3)) + 1) / (seen + 2)
@@ -179,7 +163,7 @@ def channel_costs(
 def _relative(level: Level) -> FloatArray:
     """Log-probabilities of the members of a pool against that of the most probable.
 
-    How many positions an element can choose from says nothing about how well it matches.
+    The number of positions in a pool must not count in a match.
     """
     relative = level.log_prior - level.log_prior.max(axis=2, keepdims=True)
     return np.asarray(np.maximum(relative, -HUGE))

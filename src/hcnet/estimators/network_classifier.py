@@ -1,0 +1,180 @@
+"""`NetworkClassifier`: the use of a network with known weights, shared by two estimators."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from hcnet.checkpoint import digest, text_digest
+from hcnet.checks import check_count, check_flag, check_random_state
+from hcnet.estimators.base import Estimator
+from hcnet.hierarchy.explaining import agreeing
+from hcnet.hierarchy.inference import Inference, class_scores, clean_pixels, configuration
+from hcnet.hierarchy.network import sample, sample_templates
+from hcnet.hierarchy.network_model import NetworkModel
+from hcnet.images import BoolArray, Images
+from hcnet.validation.images import ImageInput, check_images
+from hcnet.validation.network import Labels, check_known_labels, class_code, labelled
+
+
+class NetworkClassifier(ClassifierMixin, Estimator):
+    """Recognise, complete and generate images with a network of known weights.
+
+    A subclass learns the weights, and has `_inference`, which says how they are used.
+    """
+
+    _model_type = NetworkModel
+    _model: NetworkModel
+    _remedy = ""  # for images of another size
+
+    weights_: list[BoolArray]
+    classes_: NDArray[Any]
+    template_classes_: NDArray[Any]
+
+    def _inference(self) -> Inference:
+        raise NotImplementedError
+
+    def predict(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[Any]:
+        """The class of every image.
+
+        With a class layer that allows several objects: a row per image that is True for the classes
+        that are present.
+        """
+        images, inference = self._check(X, mask).images, self._inference()
+        if self._model.network.classes.p_on is not None:
+            return self._present(configuration(self._model, images, inference).S[-1])
+        scores = class_scores(self._model, images, inference)
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
+
+    def predict_proba(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Probability of every class, (images, classes), by its best explanations.
+
+        The probabilities are sharper than those of the posterior, which would sum over all
+        explanations; their order is the same.
+        """
+        images = self._check(X, mask).images
+        self._one_object("predict_proba")
+        return np.asarray(softmax(class_scores(self._model, images, self._inference()), axis=1))
+
+    def score(self, X: ArrayLike, y: ArrayLike, mask: ArrayLike | None = None) -> float:
+        """Share of images in the right class; images without a label (-1) do not count."""
+        predicted = self.predict(X, mask)
+        labels, known = labelled(y, len(predicted))
+        pairs = zip(labels[known].tolist(), predicted[known].tolist(), strict=True)
+        return float(np.mean([label == found for label, found in pairs]))
+
+    def cluster(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
+        """The template of every image."""
+        images = self._check(X, mask).images
+        self._one_object("cluster")
+        top = configuration(self._model, images, self._inference()).S[-1]
+        return np.asarray(top.any(axis=(2, 3)).argmax(axis=1))
+
+    def placements(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Features in X: rows of image, layer (from 1), feature, row, column; templates first.
+
+        Row and column count the positions of the layer.
+        """
+        images = self._check(X, mask).images
+        found = configuration(self._model, images, self._inference())
+        tables = [np.insert(np.argwhere(S), 1, k, axis=1) for k, S in enumerate(found.S[1:], 1)]
+        rows = np.concatenate(tables)
+        return np.asarray(rows[np.lexsort((-rows[:, 1], rows[:, 0]))])
+
+    def denoise(
+        self, X: ArrayLike, y: ArrayLike | None = None, mask: ArrayLike | None = None
+    ) -> BoolArray:
+        """X as the network explains it, without the noise; in the shape of X.
+
+        `y` are known labels; -1, or None for all, where there is none.
+        """
+        given = self._check(X, mask)
+        return given.restore(self._clean(given.images, y))
+
+    def inpaint(self, X: ArrayLike, mask: ArrayLike, y: ArrayLike | None = None) -> BoolArray:
+        """X with the pixels under the mask filled in; the others do not change."""
+        given = self._check(X, mask)
+        filled = self._clean(given.images, y)
+        return given.restore(np.where(given.images.observed, given.images.pixels, filled))
+
+    def sample(
+        self,
+        n: int = 1,
+        label: Any = None,
+        random_state: int | np.random.Generator | None = None,
+        clean: bool = False,
+    ) -> tuple[BoolArray, NDArray[Any]]:
+        """Draw images (n, channels, height, width) and their classes, optionally of one class.
+
+        If `clean`, parts shift, but single pixels do not, and there is no noise.
+        """
+        check_is_fitted(self)
+        rng = check_random_state(random_state)
+        category = None if label is None else class_code(label, self.classes_)
+        network = self._model.network
+        top = sample_templates(network, check_count("n", n), rng, category)
+        X, _ = sample(network, self._model.weights, top, rng, check_flag("clean", clean))
+        if network.classes.p_on is not None:
+            return X, self._present(top)
+        return X, self.template_classes_[top.any(axis=(2, 3)).argmax(axis=1)]
+
+    def _publish(self, model: NetworkModel) -> Self:
+        self._model = model
+        self.weights_ = model.weights
+        self.classes_ = model.classes
+        self.template_classes_ = model.classes[list(model.network.classes.categories)]
+        return self
+
+    def _check(self, X: ArrayLike, mask: ArrayLike | None) -> ImageInput:
+        check_is_fitted(self)
+        given = check_images(X, mask)
+        network = self._model.network
+        wanted = (network.n_channels, *network.image_size)
+        came = (given.images.n_channels, *given.images.size)
+        if came != wanted:
+            raise ValueError(
+                f"X has {came[0]} channels of {came[1]}×{came[2]} pixels, but the network has "
+                f"{wanted[0]} of {wanted[1]}×{wanted[2]}; pass such images{self._remedy}."
+            )
+        return given
+
+    def _clean(self, images: Images, y: ArrayLike | None) -> BoolArray:
+        allowed = None
+        if y is not None:
+            codes = check_known_labels(y, images.n_images, self.classes_)
+            allowed = agreeing(self._model.network, codes)
+        return clean_pixels(self._model, images, self._inference(), allowed)
+
+    def _present(self, top: BoolArray) -> BoolArray:
+        """The classes of the templates that are on: (images, classes)."""
+        on: BoolArray = np.asarray(top.any(axis=(2, 3)))
+        categories = np.array(self._model.network.classes.categories)
+        columns = [on[:, categories == k].any(axis=1) for k in range(len(self.classes_))]
+        return np.stack(columns, axis=1)
+
+    def _one_object(self, name: str) -> None:
+        if self._model.network.classes.p_on is not None:
+            raise ValueError(
+                f"{name} needs exactly one object per image, and this class layer allows several; "
+                f"use predict for the classes that are present, placements for all templates."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        tags.input_tags.three_d_array = True
+        tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = False
+        return tags
+
+
+def data_digest(images: Images, labels: Labels) -> str:
+    """A fingerprint of training data, by which a checkpoint recognises them."""
+    names = text_digest(repr(labels.classes.tolist()))
+    return names + digest(*images.arrays(), labels.codes)

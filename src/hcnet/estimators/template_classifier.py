@@ -1,0 +1,203 @@
+"""`TemplateClassifier`: parts found by search, examples as templates."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hcnet.archive.kinds import LARGEST_SIDE
+from hcnet.checkpoint import EVERY
+from hcnet.checks import (
+    check_count,
+    check_flag,
+    check_optional_count,
+    check_pair,
+    check_random_state,
+)
+from hcnet.engine.driver import Limits, Status
+from hcnet.estimators.network_classifier import NetworkClassifier, data_digest
+from hcnet.hierarchy.explaining import agreeing
+from hcnet.hierarchy.inference import Inference
+from hcnet.hierarchy.network_model import NetworkModel
+from hcnet.hierarchy.specification import CheckedLayer, Layer, build_network
+from hcnet.images import BoolArray, Noise
+from hcnet.progress import Callback
+from hcnet.templates.template_learning import check_template_memory, learn_templates
+from hcnet.validation.images import check_images
+from hcnet.validation.network import check_class_number, check_labels, check_layers, check_templates
+from hcnet.validation.parameters import check_max_memory, check_positive
+
+# Matching has costs of its own; this noise only fills in pixels, and draws images.
+NOISE = Noise(1e-3, 1e-3)
+# Names of the two layers in error messages.
+LAYERS = ("The layer of parts", "The layer of templates")
+
+
+class TemplateClassifier(NetworkClassifier):
+    """Classifies drawings and handwriting by examples that are made of parts.
+
+    A search finds parts that the images have in common.  The parts of some images of each class
+    become templates.  A new image is matched with all templates from both sides: by the elements
+    of a template that the image lacks, and by the pixels that the template does not explain.
+    Pixels and parts may shift a little; how far parts usually shift is learned.
+
+    The model is a network of two layers, as in `HCN`, but nothing is learned by message passing.
+    Use it for things that come in many variants, of which no two are equal.
+
+    Parameters
+    ----------
+    n_parts : int, default=64
+        Number of parts.
+    part_size : int or (int, int), default=7
+        Height and width of a part, in pixels.
+    templates_per_class : int, default=10
+        Examples that each class keeps.
+    n_classes : int or None, default=None
+        Number of classes.  None: as many as y holds, or 1 without labels.  To cluster, ask for one
+        class per cluster.
+    pool : int or (int, int), default=3
+        Window within which every pixel of a part shifts.
+    template_pool : int or (int, int), default=5
+        Window within which every part of a template shifts.
+    pool_border : {"same", "full"}, default="same"
+        "same": parts and templates may lie at the border of the image.  "full": the windows of all
+        their pixels lie within the image.
+    max_iter : int or None, default=None
+        Rounds of the search; None: 10.
+    max_seconds : float or None, default=None
+        Stop the search after about this time with the parts found so far.
+    max_memory : int or None, default=None
+        Bytes that learning may take; a run that would need more fails before it starts.
+    random_state : int, numpy.random.Generator or None, default=None
+        The same seed gives the same result, with any number of threads.
+    verbose : bool, default=False
+        Show a progress bar.
+    callback : callable or None, default=None
+        Called with a `hcnet.progress.Step` after every round of the search.
+
+    Attributes
+    ----------
+    weights_ : list of two ndarrays of bool, shape (n_features, channels, height, width)
+        The parts, and the templates, whose channels are the parts.
+    classes_ : ndarray
+        The classes, sorted.
+    template_classes_ : ndarray
+        The class of every template.
+    cost_ : float
+        The matching cost that the search lowers, for the parts in the training images.
+    n_iter_, history_, status_, seconds_, memory_
+        Rounds of the search, the cost after each, why it stopped, the seconds and bytes that
+        learning took.
+
+    """
+
+    _kind = "TemplateClassifier"
+
+    def __init__(
+        self,
+        n_parts: int = 64,
+        part_size: int | tuple[int, int] = 7,
+        templates_per_class: int = 10,
+        *,
+        n_classes: int | None = None,
+        pool: int | tuple[int, int] = 3,
+        template_pool: int | tuple[int, int] = 5,
+        pool_border: str = "same",
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        max_memory: int | None = None,
+        random_state: int | np.random.Generator | None = None,
+        verbose: bool = False,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_parts = n_parts
+        self.part_size = part_size
+        self.templates_per_class = templates_per_class
+        self.n_classes = n_classes
+        self.pool = pool
+        self.template_pool = template_pool
+        self.pool_border = pool_border
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.max_memory = max_memory
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        mask: ArrayLike | None = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = EVERY,
+    ) -> Self:
+        """Search for parts, and choose examples as templates.
+
+        `y` holds a label per image, -1 for images without one, or is None.  `mask` is True (or X is
+        NaN) where a pixel is missing.  With a `checkpoint`, the path of a file, the state of the
+        search is written every so many seconds, and the same call continues from there.
+        """
+        began = time.perf_counter()
+        images = check_images(X, mask).images
+        labels = check_labels(y, images.n_images, check_class_number(self.n_classes))
+        data = None if checkpoint is None else data_digest(images, labels)
+        with self._keeping(checkpoint, every, "fit", data) as keeper:
+            rng, limits = self._generator(keeper), self._limits()
+            classes = check_templates(len(labels.classes), self.templates_per_class)
+            layers = self._layers(classes.n_templates, images.size)
+            network = build_network(layers, classes, NOISE, images.n_channels, images.size, rng)
+            memory = check_template_memory(
+                network, images.n_images, check_max_memory(self.max_memory)
+            )
+
+            def so_far(parts: BoolArray) -> Any:
+                empty = np.zeros(network.levels[-1].weight_shape, bool)
+                now = self._copy()._publish(NetworkModel(network, [parts, empty], labels.classes))
+                now.status_ = Status.RUNNING.value
+                return now
+
+            allowed, progress = agreeing(network, labels.codes), self._progress(so_far)
+            learned = learn_templates(network, images, allowed, limits, rng, progress, keeper)
+        self._forget()
+        self._publish(NetworkModel(learned.network, learned.weights, labels.classes))
+        self.cost_, self.history_ = learned.cost, learned.history
+        self.n_iter_, self.status_ = len(learned.history), learned.status.value
+        self.seconds_, self.memory_ = time.perf_counter() - began, memory
+        return self
+
+    def _inference(self) -> Inference:
+        return Inference("match")
+
+    def _limits(self) -> Limits:
+        return Limits(
+            max_iter=check_optional_count("max_iter", self.max_iter, 1, "for the default"),
+            max_seconds=check_positive("max_seconds", self.max_seconds),
+        )
+
+    def _layers(self, n_templates: int, image_size: tuple[int, int]) -> list[CheckedLayer]:
+        border: Any = self.pool_border
+        size, pool = check_pair("part_size", self.part_size), check_pair("pool", self.pool)
+        parts = Layer(check_count("n_parts", self.n_parts), size, pool, border)
+        top = Layer(pool=check_pair("template_pool", self.template_pool), pool_border=border)
+        return check_layers([parts, top], n_templates, image_size, LAYERS)
+
+    def _publish(self, model: NetworkModel) -> Self:
+        if len(model.network.levels) != 2 or model.network.classes.p_on is not None:
+            raise ValueError("its network is not that of a TemplateClassifier")
+        return super()._publish(model)
+
+    def _check_parameters(self) -> None:
+        check_class_number(self.n_classes)
+        check_count("templates_per_class", self.templates_per_class)
+        # Whether the layers fit on an image is known only with an image.
+        self._layers(1, (LARGEST_SIDE, LARGEST_SIDE))
+        self._limits()
+        check_max_memory(self.max_memory)
+        check_flag("verbose", self.verbose)
+        check_random_state(self.random_state)

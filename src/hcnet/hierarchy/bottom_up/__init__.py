@@ -1,1 +1,0 @@
-"""Learning a network layer by layer from the image upwards, by a discrete search."""

@@ -1,0 +1,1 @@
+"""`TemplateClassifier`: parts found by search, examples as templates, matching from both sides."""

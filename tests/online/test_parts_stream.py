@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from hcnet import FeatureLearner
-from hcnet.datasets import image_files, small_letters
+from hcnet.datasets import small_letters
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.grid import STEP
+from hcnet.image_files import stream_images, write_images
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
 from hcnet.messages import start_messages, trees_of
@@ -352,7 +353,7 @@ def test_a_start_that_can_learn_nothing_says_so():
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("pages/", "image_files"),
+        ("pages/", "stream_images"),
         (3, "got int"),
         (np.array(1), "got ndarray"),
         ([few(2), [[1, 0], [1]]], "Item 1 of the stream: X must be one array"),
@@ -395,51 +396,8 @@ def test_refine_needs_a_stream():
 # Files.
 
 
-def write_images(folder, X):
-    from PIL import Image
-
-    for k, image in enumerate(X):
-        Image.fromarray(np.where(image, 255, 0).astype(np.uint8)).save(folder / f"{k:03}.png")
-
-
-def test_image_files_come_in_order_and_one_at_a_time(tmp_path):
+def test_a_folder_of_image_files_is_a_stream(tmp_path):
     X = few(5)
-    write_images(tmp_path, X)
-    (tmp_path / "notes.txt").write_text("not an image")
-    np.testing.assert_array_equal(np.array(list(image_files(tmp_path))), X)
-    np.testing.assert_array_equal(np.array(list(image_files(tmp_path, dark=True))), ~X)
+    write_images(tmp_path / "pages", X)
     wanted = FeatureLearner(**SMALL).fit_stream(X)
-    assert_same(FeatureLearner(**SMALL).fit_stream(image_files(tmp_path)), wanted)
-
-
-def test_pages_of_one_file_are_images(tmp_path):
-    from PIL import Image
-
-    X = few(3)
-    pages = [Image.fromarray(image) for image in X]
-    pages[0].save(tmp_path / "pages.tiff", save_all=True, append_images=pages[1:])
-    np.testing.assert_array_equal(np.array(list(image_files(tmp_path))), X)
-
-
-def test_files_that_are_no_binary_images_are_named(tmp_path):
-    from PIL import Image
-
-    with pytest.raises(FileNotFoundError, match="not a folder"):
-        image_files(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError, match="holds no image files"):
-        image_files(tmp_path)
-    Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).save(tmp_path / "grey.png")
-    with pytest.raises(ValueError, match=r"grey.png holds 64 shades"):
-        list(image_files(tmp_path))
-    deep = np.array([[0, 1000], [40000, 0]], np.uint16)
-    Image.fromarray(deep).save(tmp_path / "deep.png")
-    with pytest.raises(ValueError, match=r"deep.png holds 3 shades"):
-        list(image_files(tmp_path))
-    (tmp_path / "deep.png").unlink()
-    (tmp_path / "grey.png").unlink()
-    Image.fromarray(np.zeros((4, 4, 4), np.uint8)).save(tmp_path / "clear.png")
-    with pytest.raises(ValueError, match=r"clear.png is transparent"):
-        list(image_files(tmp_path))
-    (tmp_path / "a.png").write_bytes(b"not a png")
-    with pytest.raises(ValueError, match=r"a.png cannot be read"):
-        list(image_files(tmp_path))
+    assert_same(FeatureLearner(**SMALL).fit_stream(stream_images(tmp_path / "pages")), wanted)

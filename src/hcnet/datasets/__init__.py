@@ -2,12 +2,13 @@
 
 from hcnet.datasets.bars import two_bars
 from hcnet.datasets.characters import letters, small_letters, symbols
+from hcnet.datasets.files import image_files
 from hcnet.datasets.matrices import BooleanMatrixData, boolean_matrix
 from hcnet.datasets.mnist import LabelledDigits, MnistData, mnist
-from hcnet.datasets.parts_data import PartsData
+from hcnet.datasets.page import text
+from hcnet.datasets.parts import PartsData
 from hcnet.datasets.patterns import deconvolution
 from hcnet.datasets.shapes import ShapesData, shapes
-from hcnet.datasets.text_page import text
 
 __all__ = [
     "BooleanMatrixData",
@@ -17,6 +18,7 @@ __all__ = [
     "ShapesData",
     "boolean_matrix",
     "deconvolution",
+    "image_files",
     "letters",
     "mnist",
     "shapes",

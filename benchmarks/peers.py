@@ -16,7 +16,7 @@ from benchmarks.harness import Benchmark, Row, measure, selected, spread, start,
 from benchmarks.pgmax_environment import UnavailableError, python, solve
 from hcnet import FeatureLearner
 from hcnet.datasets import deconvolution
-from hcnet.datasets.parts import PartsData
+from hcnet.datasets.parts_data import PartsData
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.schedules import Schedule
 from hcnet.hierarchy.convolution import bconv

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.signal import fftconvolve
 
-from hcnet.datasets.parts import PartsData
+from hcnet.datasets.parts_data import PartsData
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.objective import Priors, estimate, image_bits

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from small_streams import assert_same, few
 
 from hcnet import HCN, Layer
 from hcnet.datasets import shapes
@@ -9,34 +10,6 @@ from hcnet.datasets import shapes
 SMALL = [Layer(3, size=4, pool=2), Layer(pool=2)]
 QUICK = {"max_iter": 6, "random_state": 0}
 FOUR = {"batch_size": 4}
-
-
-def few(n=12, seed=0):
-    """Images with a cross or a corner, in turn."""
-    rng = np.random.default_rng(seed)
-    parts = np.array([[[0, 1, 0], [1, 1, 1], [0, 1, 0]], [[1, 1, 1], [1, 0, 0], [1, 0, 0]]], bool)
-    images = np.zeros((n, 8, 8), bool)
-    for k, image in enumerate(images):
-        r, c = rng.integers(2, 4, 2)
-        image[r : r + 3, c : c + 3] = parts[k % 2]
-    return images
-
-
-def state(model):
-    """All numbers that a stream carries."""
-    stream = model._stream
-    return [
-        *stream.beliefs.initial,
-        *stream.beliefs.now,
-        *(W for voter in stream.voters for W in voter),
-        np.array([stream.n_images, stream.n_batches]),
-        *model.weights_,
-    ]
-
-
-def assert_same(one, other):
-    for x, y in zip(state(one), state(other), strict=True):
-        np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.timeout(300)
@@ -90,30 +63,6 @@ def test_labels_rule_out_templates():
     assert not np.array_equal(*beliefs)
 
 
-def test_epochs_go_through_the_images_again_and_again():
-    X, y = few(), np.arange(12) % 2
-    model = HCN(SMALL, **QUICK).fit_stream([(X, y)], epochs=3, **FOUR)
-    assert model.n_images_seen_ == 36
-    assert model.n_iter_ == 9
-    assert len(model.history_) == 9
-    assert model.predict(X).shape == (12,)
-    model.fit(X, y)
-    assert model._stream is None
-    assert not hasattr(model, "n_images_seen_")
-
-
-@pytest.mark.parametrize("options", [{}, {"vote": False, "schedule": "per-image"}])
-def test_a_saved_stream_goes_on_as_if_nothing_had_happened(tmp_path, options):
-    X, y = few(24), np.array(["a", "b"])[np.arange(24) % 2]
-    whole, first = (HCN(SMALL, **QUICK, **options).partial_fit(X[:12], y[:12]) for _ in range(2))
-    second = HCN.load(first.save(tmp_path / "stream.hcn"))
-    assert_same(second, first)
-    assert second.n_images_seen_ == 12
-    for model in (whole, second):
-        model.partial_fit(X[12:], y[12:])
-    assert_same(second, whole)
-
-
 def test_weights_are_those_of_most_minibatches():
     model = HCN(SMALL, 2, **QUICK)
     for seed in range(5):
@@ -124,32 +73,6 @@ def test_weights_are_those_of_most_minibatches():
         np.testing.assert_array_equal(W, np.mean([voter[k] for voter in voters], axis=0) > 0.5)
     model.partial_fit(few(4, seed=9))
     assert len(model._stream.voters) == 15
-
-
-def test_memory_of_a_stream_is_that_of_a_minibatch():
-    model = HCN(SMALL, 2, **QUICK).fit_stream(few(), **FOUR)
-    needed = model._stream.memory(next(iter_batches(model)))
-    model.set_params(max_memory=needed).fit_stream(few(), **FOUR)
-    with pytest.raises(MemoryError, match="lower batch_size"):
-        model.set_params(max_memory=needed - 1).fit_stream(few(), **FOUR)
-
-
-def iter_batches(model):
-    from hcnet.hierarchy.explaining import all_allowed
-    from hcnet.images import Images
-    from hcnet.online.minibatches import Minibatch
-
-    X = few(4)[:, None]
-    allowed = all_allowed(model._model.network, 4)
-    yield Minibatch(Images(X, np.ones_like(X)), allowed)
-
-
-def test_what_was_learned_before_a_bad_item_is_kept():
-    model = HCN(SMALL, 2, **QUICK)
-    with pytest.raises(ValueError, match="Item 1 of the stream"):
-        model.fit_stream([few(8), np.full((8, 8), 3)], **FOUR)
-    assert model.n_images_seen_ == 8
-    model.predict(few())
 
 
 @pytest.mark.parametrize(
@@ -216,10 +139,3 @@ def test_a_label_beside_each_image():
     pairs = [(image, int(label)) for image, label in zip(X, y, strict=True)]
     one_by_one = HCN(SMALL, **QUICK).fit_stream(pairs, classes=[0, 1], **FOUR)
     assert_same(one_by_one, HCN(SMALL, **QUICK).fit_stream([(X, y)], **FOUR))
-
-
-def test_loading_leaves_parameters_as_they_were(tmp_path):
-    model = HCN(SMALL, 2, random_state=0, max_iter=None).partial_fit(few(4))
-    loaded = HCN.load(model.save(tmp_path / "stream.hcn"))
-    for name in ("max_iter", "vote", "schedule"):
-        assert getattr(loaded, name) == getattr(model, name)

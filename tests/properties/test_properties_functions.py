@@ -4,7 +4,6 @@ import inspect
 from contextlib import suppress
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -79,30 +78,6 @@ def test_the_same_seed_makes_the_same_data(name, seed):
     one, two = (make(**SMALL[name], random_state=seed) for _ in range(2))
     first = "table" if name == "boolean_matrix" else "images"
     np.testing.assert_array_equal(getattr(one, first), getattr(two, first))
-
-
-SIDES = st.tuples(st.integers(1, 6), st.integers(1, 6))
-
-
-@given(st.lists(st.one_of(SIDES.flatmap(pixels), st.binary(max_size=60))))
-@about("hcnet.datasets.image_files", examples=25)
-def test_image_files_come_back_or_are_named(tmp_path, items):
-    for path in tmp_path.iterdir():
-        path.unlink()
-    for k, item in enumerate(items):
-        path = tmp_path / f"{k:03}.png"
-        if isinstance(item, bytes):
-            path.write_bytes(item)
-        else:
-            Image.fromarray(item.astype(np.uint8) * 255).save(path)
-    if not items:
-        with pytest.raises(FileNotFoundError, match="holds no image files"):
-            datasets.image_files(tmp_path)
-        return
-    found = outcome(lambda: list(datasets.image_files(tmp_path)))
-    assert (found is None) == any(isinstance(item, bytes) for item in items)
-    for item, image in zip(items, found or [], strict=False):
-        np.testing.assert_array_equal(image, item)
 
 
 # --- digits and edges -------------------------------------------------------------------------

@@ -2,13 +2,12 @@
 
 from hcnet.datasets.bars import two_bars
 from hcnet.datasets.characters import letters, small_letters, symbols
-from hcnet.datasets.files import image_files
 from hcnet.datasets.matrices import BooleanMatrixData, boolean_matrix
 from hcnet.datasets.mnist import LabelledDigits, MnistData, mnist
-from hcnet.datasets.page import text
-from hcnet.datasets.parts import PartsData
+from hcnet.datasets.parts_data import PartsData
 from hcnet.datasets.patterns import deconvolution
 from hcnet.datasets.shapes import ShapesData, shapes
+from hcnet.datasets.text_page import text
 
 __all__ = [
     "BooleanMatrixData",
@@ -18,7 +17,6 @@ __all__ = [
     "ShapesData",
     "boolean_matrix",
     "deconvolution",
-    "image_files",
     "letters",
     "mnist",
     "shapes",

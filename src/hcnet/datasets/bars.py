@@ -9,7 +9,7 @@ from hcnet.checks import (
     check_pair,
     check_random_state,
 )
-from hcnet.datasets.parts import PartsData, assemble
+from hcnet.datasets.parts_data import PartsData, assemble
 from hcnet.datasets.placement import scatter
 
 __all__ = ["two_bars"]

@@ -12,7 +12,7 @@ from hcnet.checks import (
     check_probability,
     check_random_state,
 )
-from hcnet.datasets.parts import BoolArray, flip_noise
+from hcnet.datasets.parts_data import BoolArray, flip_noise
 
 __all__ = ["BooleanMatrixData", "boolean_matrix"]
 

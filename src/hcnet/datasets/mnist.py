@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hcnet.checks import check_count, check_flag
 from hcnet.datasets.fetching import cache_folder, fetch
 from hcnet.datasets.idx import read_idx
-from hcnet.datasets.parts import IntArray
+from hcnet.datasets.parts_data import IntArray
 
 __all__ = ["LabelledDigits", "MnistData", "mnist"]
 

@@ -13,7 +13,7 @@ from hcnet.checks import (
     check_probability,
     check_random_state,
 )
-from hcnet.datasets.parts import BoolArray, PartsData, Placement, assemble
+from hcnet.datasets.parts_data import BoolArray, PartsData, Placement, assemble
 
 __all__ = ["deconvolution"]
 

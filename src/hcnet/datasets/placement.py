@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hcnet.datasets.parts import BoolArray
+from hcnet.datasets.parts_data import BoolArray
 
 __all__ = ["scatter"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hcnet.checks import RandomState, check_count, check_noise, check_random_state
-from hcnet.datasets.parts import BoolArray, IntArray, assemble, flip_noise
+from hcnet.datasets.parts_data import BoolArray, IntArray, assemble, flip_noise
 
 __all__ = ["ShapesData", "shapes"]
 

@@ -241,7 +241,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         source : array or iterable
             An array (also memory-mapped), or yields images: one (height, width) or several
             (images, height, width) or (images, channels, height, width) at a time.  They may
-            differ in size; NaN is missing.  Files come from `hcnet.datasets.image_files`.
+            differ in size; NaN is missing.  Files come from `hcnet.image_files.stream_images`.
         batch_size : int, default=5
             Images of a minibatch.
         epochs : int or None, default=None

@@ -1,4 +1,4 @@
-"""From shades of grey to on and off: where to cut, and which side is the ink."""
+"""Grey images as on and off pixels: the threshold, and which side of it is the ink."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.checks import check_choice
 from hcnet.images import BoolArray
 
 Ink = Literal["auto", "bright", "dark"]
 INKS: tuple[str, ...] = get_args(Ink)
 OTSU = "otsu"
 
-# Steps of the histogram that the threshold is looked for in: the shades of an 8-bit image.
+# Bins of the histogram in which the threshold is searched: the shades of an 8-bit image.
 BINS = 256
-# A page whose dark and bright half differ by less than this share of the whole range is blank:
-# cutting it would only split the grain of the paper.
+# A page whose dark and bright pixels differ by less than this share of the whole range is blank:
+# a threshold would only split the grain of the paper.
 LEAST_CONTRAST = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
-    """An image cut in two at a threshold."""
+class Binarised:
+    """The bright and the missing pixels of an image."""
 
     bright: BoolArray  # in the shape of the image
     missing: BoolArray  # NaN
-    threshold: float | None  # None: it had two values at most, and needed none
-    binary: bool  # whether it held 0 and 1, so that bright pixels are those that are on
+    threshold: float | None  # None: the image has at most two values
+    binary: bool  # the image holds 0 and 1 only, and bright pixels are on
 
 
 def otsu_threshold(shades: NDArray[Any]) -> float:
-    """Otsu's threshold: the two sides of it differ most, measured by the variance between them.
+    """Otsu's threshold, which maximises the variance between dark and bright pixels.
 
-    Pixels above it are bright.  Where several are as good, the middle of them.
+    Pixels above it are bright.  Of several equally good thresholds it is the middle.
     """
     low, high = float(shades.min()), float(shades.max())
     if low == high:
@@ -52,29 +53,29 @@ def otsu_threshold(shades: NDArray[Any]) -> float:
     return float((edges[best[0] + 1] + edges[best[-1] + 1]) / 2)
 
 
-def halves(
+def split_shades(
     shades: NDArray[Any], threshold: float | str = OTSU, white: float | None = None
-) -> Halves:
-    """Cut an image into bright and dark, at Otsu's threshold or at a given one.
+) -> Binarised:
+    """The bright pixels of an image, above Otsu's threshold or a given one.
 
-    `white` is the brightest shade that there can be: it tells what is bright where all pixels are
-    alike, and how little contrast means that a page is blank.
+    `white` is the brightest possible shade.  It decides whether a page of one shade is bright, and
+    whether a page of little contrast is blank.
     """
     missing = np.isnan(shades) if shades.dtype.kind == "f" else np.zeros(shades.shape, bool)
     known = shades[~missing]
     if not known.size:
-        return Halves(np.zeros(shades.shape, bool), missing, None, True)
+        return Binarised(np.zeros(shades.shape, bool), missing, None, True)
     low, high = float(known.min()), float(known.max())
     if {low, high} <= {0.0, 1.0} and ((known == low) | (known == high)).all():
-        return Halves(shades == 1, missing, None, True)
+        return Binarised(shades == 1, missing, None, True)
     if not isinstance(threshold, str):
-        return Halves(shades > threshold, missing, float(threshold), False)
+        return Binarised(shades > threshold, missing, float(threshold), False)
     cut = otsu_threshold(known)
     if low == high or (white is not None and _contrast(known, cut) < LEAST_CONTRAST * white):
         middle = low if white is None else white / 2
-        return Halves(np.full(shades.shape, bool(known.mean() > middle)), missing, None, False)
+        return Binarised(np.full(shades.shape, bool(known.mean() > middle)), missing, None, False)
     two = bool(((known == low) | (known == high)).all())
-    return Halves(shades > cut, missing, None if two else cut, False)
+    return Binarised(shades > cut, missing, None if two else cut, False)
 
 
 def _contrast(known: NDArray[Any], threshold: float) -> float:
@@ -82,14 +83,12 @@ def _contrast(known: NDArray[Any], threshold: float) -> float:
     return float(known[bright].mean() - known[~bright].mean()) if 0 < bright.mean() < 1 else 0.0
 
 
-def ink_is_dark(cut: list[Halves], ink: str = "auto") -> bool:
+def ink_is_dark(cut: list[Binarised], ink: str = "auto") -> bool:
     """Whether dark pixels are on; "auto": the rarer side of all images together is the ink.
 
-    Arrays of 0 and 1 mean what they say.
+    In arrays of 0 and 1 the ones are on.
     """
-    if ink not in INKS:
-        raise ValueError(f"ink must be one of {', '.join(map(repr, INKS))}, got {ink!r}.")
-    if ink != "auto":
+    if check_choice("ink", ink, INKS) != "auto":
         return ink == "dark"
     if all(one.binary for one in cut):
         return False
@@ -107,7 +106,7 @@ def binarise(shades: NDArray[Any], threshold: float | str = OTSU, ink: str = "au
 
     """
     array = np.asarray(shades)
-    cut = halves(array, check_threshold(threshold))
+    cut = split_shades(array, check_threshold(threshold))
     return (cut.bright ^ ink_is_dark([cut], ink)) & ~cut.missing
 
 

@@ -1,4 +1,4 @@
-"""Files as pages of shades: one (height, width) array per image, nothing decided yet."""
+"""Image files decoded as grey pages: one (height, width) array per image."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMAGE_SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpg", ".jpeg", ".pbm", ".pgm", ".png", ".tif", ".tiff", ".webp"}
 )
 ARRAY_SUFFIXES = frozenset({".npy", ".npz"})
-# Under which names an archive of arrays may hold its images.
+# Names of the images in an archive of arrays.
 IMAGE_KEYS = ("X", "images")
 
 _DAMAGE = (UnidentifiedImageError, OSError, EOFError, SyntaxError, zipfile.BadZipFile)
@@ -31,13 +31,13 @@ class Page:
     path: Path
     number: int  # from 0 within its file
     shades: NDArray[Any]  # (height, width), or (channels, height, width) of an array
-    white: float | None  # the brightest shade that there can be; None: not known
+    white: float | None  # the brightest possible shade; None: unknown
 
 
 def find_files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     """The files of a list of files and folders, those of a folder in the order of their names.
 
-    Of folders, and the folders in them, all image files count and others are passed over.
+    Folders are searched with their subfolders; files that are no images are skipped.
     """
     files: list[Path] = []
     for path in map(Path, paths):
@@ -60,11 +60,11 @@ def is_image(path: Path) -> bool:
 
 
 def pages(path: Path) -> Iterator[Page]:
-    """The images of a file, each decoded when its turn comes.
+    """The images of a file, each decoded when it is asked for.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, of no known kind, or says that it is enormous.
+        ValueError: if it is damaged, of an unknown kind, or claims to be enormous.
 
     """
     _check_there(path)
@@ -83,7 +83,7 @@ def pages(path: Path) -> Iterator[Page]:
 
 
 def count_pages(path: Path) -> int:
-    """How many images a file holds, without decoding any.
+    """The number of images in a file, without decoding any.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -126,8 +126,8 @@ def _check_size(path: Path, width: int, height: int) -> None:
 
 def _too_large(path: Path) -> ValueError:
     return ValueError(
-        f"{path} says that it has more than {Image.MAX_IMAGE_PIXELS:,} pixels, no page but "
-        f"often a file made to fill the memory; cut it into several images."
+        f"{path} says that it has more than {Image.MAX_IMAGE_PIXELS:,} pixels, which is often a "
+        f"file made to fill the memory; cut it into several images."
     )
 
 

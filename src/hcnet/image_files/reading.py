@@ -1,4 +1,4 @@
-"""Several files as one set of binary images, and as a stream of them."""
+"""Image files as a set, or as a stream, of binary images."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from hcnet.image_files.binarising import (
     OTSU,
-    Halves,
+    Binarised,
     check_threshold,
-    halves,
     ink_is_dark,
+    split_shades,
 )
 from hcnet.image_files.decoding import Page, count_pages, find_files, pages
 from hcnet.images import BoolArray
@@ -26,7 +26,7 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Binary images from files; smaller ones are padded, and what was padded is missing."""
+    """Binary images from files; smaller ones are padded with missing pixels."""
 
     X: BoolArray  # (images, channels, height, width)
     mask: BoolArray | None  # True where missing; None: nothing is
@@ -53,10 +53,10 @@ class ImageSet:
         return [one[..., :h, :w] for one, (h, w) in zip(images, self.sizes, strict=True)]
 
     def with_mask(self, path: str | os.PathLike[str], of_more: bool = False) -> ImageSet:
-        """The same with the pixels missing that are bright, or 1, in a file.
+        """A copy in which pixels that are bright, or 1, in a file are missing.
 
-        It holds one mask for all images or one for each, of their size.  If these are the first
-        `of_more` images, there may be more masks.
+        The file holds one mask for all images, or one for each, of their size.  With `of_more`,
+        this set is the beginning of a stream, and there may be more masks.
         """
         found = read_images(path, ink="bright", first=len(self) if of_more else None).X
         (height, width), (h, w) = self.X.shape[-2:], found.shape[-2:]
@@ -69,7 +69,7 @@ class ImageSet:
         return replace(self, mask=missing if self.mask is None else missing | self.mask)
 
     def summary(self) -> str:
-        """What was read and what was decided about it, in a sentence or two."""
+        """Number and size of the images, threshold and ink, in a sentence or two."""
         n, files = len(self), len(set(self.files))
         low, high = min(self.sizes), max(self.sizes)
         size = f"{high[0]}×{high[1]}"
@@ -99,7 +99,7 @@ def read_images(
         threshold: "otsu", or the shade above which a pixel is bright.
         ink: whether "bright" or "dark" pixels are on; "auto": whichever are rarer, in all images
             together.
-        first: read only so many images, from the beginning.
+        first: the number of images to read; None reads all.
 
     Raises:
         FileNotFoundError: if a file is not there, or a folder holds no images.
@@ -108,9 +108,9 @@ def read_images(
     """
     at = check_threshold(threshold)
     found: list[Page] = []
-    cut: list[Halves] = []
+    cut: list[Binarised] = []
     for page in islice(_all_pages(paths), first):
-        cut.append(halves(page.shades, at, page.white))
+        cut.append(split_shades(page.shades, at, page.white))
         # Of the shades, one byte per pixel is enough from here on: most of a set may be scans.
         found.append(Page(page.path, page.number, np.empty(0), page.white))
     dark = ink_is_dark(cut, ink)
@@ -144,16 +144,16 @@ def stream_images(
     ink: str = "auto",
     mask: str | os.PathLike[str] | None = None,
 ) -> Iterator[NDArray[np.generic]]:
-    """The same one after the other, for more images than fit into memory.
+    """The same images one after the other, for more images than fit into memory.
 
-    Which side is the ink is then decided by the first image.  Where pixels are missing, also where
-    they are bright in the file `mask` (one for all images or one for each), an image is an array of
+    The first image decides which side is the ink.  Pixels are missing where the file `mask` is
+    bright (one mask for all images, or one for each).  An image with missing pixels is an array of
     floats with NaN.
     """
     at, dark = check_threshold(threshold), None
     masks = None if mask is None else _stream_masks(mask, paths)
     for page in _all_pages(paths):
-        one = halves(page.shades, at, page.white)
+        one = split_shades(page.shades, at, page.white)
         if dark is None:
             dark = ink_is_dark([one], ink)
         on, hidden = _planes(one, dark)
@@ -163,12 +163,12 @@ def stream_images(
 
 
 def files_of_images(paths: Paths) -> list[Path]:
-    """The file of every image, in the order in which they are read; nothing is decoded."""
+    """The file of every image in reading order, without decoding the images."""
     return [file for file in _all_files(paths) for _ in range(count_pages(file))]
 
 
 def _stream_masks(path: str | os.PathLike[str], images: Paths) -> Iterator[BoolArray]:
-    """One after the other; a single one again and again."""
+    """The mask of each image; a single mask is repeated."""
     n = len(files_of_images(path))
     masks = (np.asarray(mask[0], bool) for mask in stream_images(path, ink="bright"))
     if n == 1:
@@ -194,7 +194,7 @@ def _fitting_mask(missing: BoolArray, on: BoolArray, path: object) -> BoolArray:
 def _all_files(paths: Paths) -> list[Path]:
     files = find_files([paths] if isinstance(paths, str | os.PathLike) else paths)
     if not files:
-        raise FileNotFoundError("No image was passed; pass a file or a folder at least.")
+        raise FileNotFoundError("No image was passed; pass at least a file or a folder.")
     return files
 
 
@@ -202,7 +202,7 @@ def _all_pages(paths: Paths) -> Iterator[Page]:
     return (page for file in _all_files(paths) for page in pages(file))
 
 
-def _planes(one: Halves, dark: bool) -> tuple[BoolArray, BoolArray]:
-    """What is on and what is missing, each (channels, height, width)."""
+def _planes(one: Binarised, dark: bool) -> tuple[BoolArray, BoolArray]:
+    """The on and the missing pixels, each (channels, height, width)."""
     shape = (-1, *one.bright.shape[-2:])
     return ((one.bright ^ dark) & ~one.missing).reshape(shape), one.missing.reshape(shape)

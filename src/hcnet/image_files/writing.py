@@ -1,4 +1,4 @@
-"""Binary images to files that nothing is lost in."""
+"""Binary images to files without loss."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_images(
     names: Sequence[str] | None = None,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write binary images; the ending of `path` says how.
+    """Write binary images in the format that the ending of `path` names.
 
     ``.png`` and the like hold one image, ``.tif`` a page per image, ``.npy`` and ``.npz`` (`X`) an
     array; without an ending it is a folder that gets a ``.png`` per image.  Each file appears whole
@@ -39,10 +39,10 @@ def write_images(
             other in image files.
         dark: whether pixels that are on are drawn dark on white instead of bright on black.
         names: of the files in a folder.
-        overwrite: whether files that are there may be replaced.
+        overwrite: whether existing files may be replaced.
 
     Returns:
-        The files that were written.
+        The written files.
 
     """
     path, planes = images_path(path), [np.asarray(one, bool) for one in images]

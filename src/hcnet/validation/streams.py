@@ -21,7 +21,7 @@ def stream_items(source: Any) -> Iterator[Any]:
     if isinstance(source, str | os.PathLike):
         raise TypeError(
             f"The source of a stream must be an array or yield images, got the path {source!r}; "
-            f"pass hcnet.datasets.image_files(path) for a folder of image files, or "
+            f"pass hcnet.image_files.stream_images(path) for a folder of image files, or "
             f"np.load(path, mmap_mode='r') for a .npy file."
         )
     if isinstance(source, np.ndarray) and source.ndim:

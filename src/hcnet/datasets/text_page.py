@@ -11,7 +11,7 @@ from hcnet.checks import (
     check_random_state,
 )
 from hcnet.datasets.glyphs import Glyph, load_glyphs
-from hcnet.datasets.parts import PartsData, Placement, assemble
+from hcnet.datasets.parts_data import PartsData, Placement, assemble
 
 __all__ = ["text"]
 

@@ -33,7 +33,6 @@ class Layout:
 
     layer: FeatureLayer
     n_images: int
-    n_starts: int = 1  # runs beside each other, each with images and weights of its own
 
     @cached_property
     def kernel_is_weights(self) -> bool:
@@ -55,16 +54,16 @@ class Layout:
 
     @property
     def kernel_shape(self) -> tuple[int, int]:
-        """(starts × channels or images, leaves)."""
+        """(channels or images, leaves)."""
         rows = self.layer.n_channels if self.kernel_is_weights else self.n_images
-        return self.n_starts * rows, self.leaves
+        return rows, self.leaves
 
     @property
     def field_shape(self) -> tuple[int, int, int]:
-        """(starts × images or channels, padded height, padded width × features)."""
+        """(images or channels, padded height, padded width × features)."""
         rows = self.n_images if self.kernel_is_weights else self.layer.n_channels
         (H, W), (kh, kw) = self.layer.image_size, self.kernel_size
-        return self.n_starts * rows, H + kh - 1, (W + kw - 1) * self.layer.n_features
+        return rows, H + kh - 1, (W + kw - 1) * self.layer.n_features
 
     @property
     def geometry(self) -> tuple[int, int, int, int, int]:
@@ -113,7 +112,7 @@ class Layout:
         beliefs = 4 * 4 * (int(np.prod(self.field_shape)) + int(np.prod(self.kernel_shape)))
         trees = n_trees * (4 + 4 * 4 + 8)
         weights = self.kernel_shape if self.kernel_is_weights else self.field_shape
-        copies = 4 * lanes * int(np.prod(weights)) if lanes > 1 else 0  # all starts together
+        copies = 4 * lanes * int(np.prod(weights)) if lanes > 1 else 0
         return edges + beliefs + trees + copies
 
 
@@ -146,18 +145,6 @@ class Messages:
     def n_trees(self) -> int:
         """Number of trees: observed pixels."""
         return int(self.trees.shape[0])
-
-    def state(self) -> dict[str, FloatArray]:
-        """All that a run changes, by the names that files have for it."""
-        return {
-            "evidence": self.evidence,
-            "field-prior": self.field_prior,
-            "kernel-prior": self.kernel_prior,
-            "field": self.field,
-            "kernel": self.kernel,
-            "to-field": self.to_field,
-            "to-kernel": self.to_kernel,
-        }
 
     def placement_beliefs(self) -> FloatArray:
         """Max-marginal differences of S: (images, features, height, width)."""
@@ -215,7 +202,6 @@ def start_messages(
     placement_prior: FloatArray | float,
     weight_prior: FloatArray,
     keep: bool = True,
-    n_starts: int = 1,
 ) -> Messages:
     """All messages 0; priors as log-odds.
 
@@ -223,26 +209,22 @@ def start_messages(
     is (images, channels, height, width), `placement_prior` one number or (images, features,
     height, width), `weight_prior` (channels, features, height, width).  Without `keep`, messages
     enter the beliefs and are forgotten: for trees that are visited once.
-
-    Several starts on the same images lie one after the other: image n of start k is number
-    k · images + n in `pixels` and `placement_prior`, and so are the channels in `weight_prior`.
     """
     n_images = len(evidence)
-    layout = Layout(layer, n_images, n_starts)
+    layout = Layout(layer, n_images)
     n, a, r, c = pixels.T
-    channels = n // n_images * layer.n_channels + a
-    shape = (n_starts * n_images, layer.n_features, *layer.placement_size)
+    shape = (n_images, layer.n_features, *layer.placement_size)
     S = np.broadcast_to(np.asarray(placement_prior, dtype=np.float32), shape)
     field, kernel = (S, weight_prior) if layout.kernel_is_weights else (weight_prior, S)
     field_prior = layout.to_field(field, fill=-HUGE)
     kernel_prior = layout.to_kernel(kernel)
     edges = (len(pixels) if keep else 0, layout.leaves)
-    rows = (n, channels) if layout.kernel_is_weights else (channels, n)
+    rows = (n, a) if layout.kernel_is_weights else (a, n)
     return Messages(
         layout=layout,
         trees=np.ascontiguousarray(np.stack([*rows, r, c], axis=1)),
         images=np.ascontiguousarray(n),
-        evidence=np.ascontiguousarray(evidence[n % n_images, a, r, c], dtype=np.float32),
+        evidence=np.ascontiguousarray(evidence[n, a, r, c], dtype=np.float32),
         field_prior=field_prior,
         kernel_prior=kernel_prior,
         field=field_prior.copy(),

@@ -7,7 +7,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.reading import Section
 from hcnet.archive.state import Stateful
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
@@ -128,15 +127,6 @@ class ActiveSet(FeaturePassing, Protocol):
     def carry(self, beliefs: FloatArray) -> None:
         """Add what was learned elsewhere to the beliefs of W: until the next call."""
         ...
-
-
-def restore_arrays(engine: PoolEngine, state: dict[str, FloatArray], file: Section) -> None:
-    """Read messages into arrays that are there already, wherever the engine has them."""
-    read = {name: engine.fetch(array) for name, array in state.items()}
-    file.fill(read)
-    for name, array in state.items():
-        if read[name] is not array:
-            array[:] = engine.hold(read[name])
 
 
 def rebuild(engine: Engine, messages: Messages) -> None:

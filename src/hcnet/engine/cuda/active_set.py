@@ -121,20 +121,14 @@ class ActiveCUDAPassing(Stateful):
     def hear(self, evidence: DeviceArray) -> None:
         """Set the evidence for R."""
         fill_board(evidence, self._layer, self._g, self._observed, self._E)
-        reset_uncovered(self._covered, self._E, self._U)
+        launch(reset_uncovered, self._U.size, self._covered, self._E, self._U)
 
     def expect(self, placement_prior: DeviceArray) -> None:
         """Set the prior of S."""
         if self._prior.size == 1:
             self._prior = arrays.empty((placement_prior.size,))
-        launch(
-            sums.features_last,
-            placement_prior.size,
-            arrays.flat(placement_prior),
-            self._g.features,
-            self._g.positions,
-            self._prior,
-        )
+        g, values = self._g, arrays.flat(placement_prior)
+        launch(sums.swap_axes, values.size, values, g.features, g.positions, self._prior)
         self._add_prior()
 
     def sweep(self, schedule: Schedule, rng: np.random.Generator, damping: float = 1.0) -> float:
@@ -153,14 +147,8 @@ class ActiveCUDAPassing(Stateful):
         """Sums of the messages to S: (images, features, height, width)."""
         g = self._g
         out = arrays.empty((self._n_images, g.features, g.height, g.width))
-        launch(
-            sums.features_first,
-            out.size,
-            self._all_sums(),
-            g.features,
-            g.positions,
-            arrays.flat(out),
-        )
+        found = self._all_sums()
+        launch(sums.swap_axes, found.size, found, g.positions, g.features, arrays.flat(out))
         return out
 
     def down(self, least: float = -HUGE) -> DeviceArray:
@@ -178,18 +166,12 @@ class ActiveCUDAPassing(Stateful):
         arrays.take(belief, hold(numbers), beliefs)
         senders = np.stack([i, j, f, self._slots_of(numbers)], axis=1).astype(np.int32)
         out = arrays.empty((self._n_images, g.channels, *layer.image_size))
+        size = (*layer.image_size, *layer.overhang)
+        senders = hold(senders if len(numbers) else np.zeros((1, 4), np.int32))
+        begin = hold(np.searchsorted(n, np.arange(self._n_images + 1)))
+        board, sent = (self._U, self._W_features_last()), (senders, begin, beliefs)
         closed_form.messages_down[blocks_for(out.size, 1), closed_form.LEAF_THREADS](
-            g,
-            (*layer.image_size, *layer.overhang),
-            self._U,
-            self._W_features_last(),
-            hold(senders if len(numbers) else np.zeros((1, 4), np.int32)),
-            hold(np.searchsorted(n, np.arange(self._n_images + 1))),
-            beliefs,
-            self._to_S,
-            self._to_W,
-            np.float32(least),
-            arrays.flat(out),
+            g, size, *board, *sent, self._to_S, self._to_W, np.float32(least), arrays.flat(out)
         )
         return out
 
@@ -216,7 +198,7 @@ class ActiveCUDAPassing(Stateful):
     def _W_features_last(self) -> DeviceArray:
         """Beliefs of W as (channel, di, dj, f)."""
         out = arrays.empty(self._W.shape)
-        launch(sums.features_last, out.size, self._W, self._g.features, self._g.edges, out)
+        launch(sums.swap_axes, out.size, self._W, self._g.features, self._g.edges, out)
         return out
 
     def _all_sums(self) -> DeviceArray:
@@ -244,18 +226,11 @@ class ActiveCUDAPassing(Stateful):
             return
         where, fresh = assign_slots(g, self._tiles, self._where, now)
         self._set_active(where)
-        reset_uncovered(self._covered, self._E, self._U)
+        launch(reset_uncovered, self._U.size, self._covered, self._E, self._U)
         if len(fresh):
+            board, messages = (self._observed, self._U, self._W), (self._to_S, self._to_W)
             sums.start_messages[len(fresh), sums.SUM_THREADS](
-                hold(fresh),
-                g,
-                self._slots,
-                self._at,
-                self._observed,
-                self._U,
-                self._W,
-                self._to_S,
-                self._to_W,
+                hold(fresh), g, self._slots, self._at, *board, *messages
             )
         self._sum_beliefs()
 
@@ -264,17 +239,9 @@ class ActiveCUDAPassing(Stateful):
         reach = arrays.empty((self._n_images * g.positions,))
         launch(closed_form.positive_sums, reach.size, g, self._U, reach)
         found, beliefs = arrays.empty((n * AT_ONCE,), np.int64), arrays.empty((n * AT_ONCE,))
+        layer = g, self._slots, self._at, self._U, self._W_features_last(), self._prior
         closed_form.find_candidates[n, closed_form.TILE_THREADS](
-            g,
-            self._slots,
-            self._at,
-            self._U,
-            self._W_features_last(),
-            self._prior,
-            reach,
-            hold(threshold),
-            found,
-            beliefs,
+            *layer, reach, hold(threshold), found, beliefs
         )
         where = fetch(found)
         return where[where >= 0], fetch(beliefs)[where >= 0]
@@ -306,17 +273,8 @@ class ActiveCUDAPassing(Stateful):
             sums.sum_placements[self._taken.size, sums.SUM_THREADS](
                 self._taken, edges, self._to_S, self._sums
             )
-        launch(
-            sums.sum_weights,
-            self._W.size,
-            self._by_feature,
-            self._feature_begin,
-            edges,
-            self._to_W,
-            self._weight_prior,
-            self._carried,
-            self._W,
-        )
+        slots, terms = (self._by_feature, self._feature_begin), (self._weight_prior, self._carried)
+        launch(sums.sum_weights, self._W.size, *slots, edges, self._to_W, *terms, self._W)
         self._add_prior()
 
     def _add_prior(self) -> None:
@@ -341,9 +299,8 @@ class ActiveCUDAPassing(Stateful):
         self, schedule: Schedule, rng: np.random.Generator | None, damping: np.float32
     ) -> None:
         """All lanes at the same time: one, or one for each image."""
-        firsts = self._trees.firsts
-        if schedule.name == "sequential":
-            firsts = firsts[[0, -1]]
+        trees = self._trees.firsts
+        firsts = trees[[0, -1]] if schedule.name == "sequential" else trees
         shared = len(firsts) > 2
         copying = shared and self._deterministic
         if schedule not in self._lanes:
@@ -355,10 +312,10 @@ class ActiveCUDAPassing(Stateful):
             self._run_lanes(change, (lanes.order, *lanes.rounds[0]), self._W, 0, damping)
             return
         copies = self._copies
-        copy_to_lanes(self._W, copies)
+        launch(copy_to_lanes, copies.size, self._W, copies)
         for k, part in enumerate(lanes.rounds):
             self._run_lanes("own", (lanes.order, *part), copies, self._W.size, damping)
-            merge_lanes(copies, self._W, k + 1 < len(lanes.rounds))
+            launch(merge_lanes, self._W.size, copies, self._W, k + 1 < len(lanes.rounds))
 
     @cached_property
     def _copies(self) -> DeviceArray:
@@ -374,15 +331,10 @@ class ActiveCUDAPassing(Stateful):
         damping: np.float32,
     ) -> None:
         """Run `updates.lanes_kernel`; `lanes` is its order, begin and end."""
+        state = self._E, self._U, self._S, W, self._to_S, self._to_W
+        layer = self._trees.where, self._g, self._slots, self._at
         updates.lanes_kernel(change)[lanes[1].size, updates.TREE_THREADS](
-            *lanes,
-            self._trees.where,
-            self._g,
-            self._slots,
-            self._at,
-            *(self._E, self._U, self._S, W, self._to_S, self._to_W),
-            np.int64(apart),
-            damping,
+            *lanes, *layer, *state, np.int64(apart), damping
         )
 
     def _update_blocks(
@@ -395,16 +347,10 @@ class ActiveCUDAPassing(Stateful):
         colours, blocks = self._blocks[schedule]
         sequence = blocks if rng is None else rng.permutation(blocks)
         at_once = min(colours.most, updates.TREES_AT_ONCE * multiprocessors())
+        state = self._E, self._U, self._S, self._W, self._to_S, self._to_W
+        layer = self._covered, self._g, self._slots, self._at
         updates.blocks_kernel()[at_once, updates.TREE_THREADS](
-            hold(sequence),
-            colours,
-            self._covered,
-            self._g,
-            self._slots,
-            self._at,
-            *(self._E, self._U, self._S, self._W, self._to_S, self._to_W),
-            self._held,
-            damping,
+            hold(sequence), colours, *layer, *state, self._held, damping
         )
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Arrays in the memory of a GPU: transfer, copies, gathering, maxima."""
+"""Arrays in the memory of a GPU, and kernels that loop over their elements."""
 
 from __future__ import annotations
 
@@ -69,15 +69,10 @@ def clear(array: DeviceArray) -> None:
     launch(_clear, array.size, flat(array))
 
 
-def copy(source: DeviceArray, out: DeviceArray) -> None:
-    """Copy all elements to another array."""
-    launch(_copy, source.size, flat(source), flat(out))
-
-
 def copied(source: DeviceArray) -> DeviceArray:
     """A copy on the GPU of an array there."""
     out = empty(source.shape, source.dtype)
-    copy(source, out)
+    launch(_copy, source.size, flat(source), flat(out))
     return out
 
 
@@ -88,13 +83,9 @@ def take(source: DeviceArray, index: DeviceArray, out: DeviceArray) -> None:
 
 def largest(array: DeviceArray, other: DeviceArray | None = None) -> float:
     """The largest absolute value of an array, or of its difference from another."""
-    if array.size == 0:
-        return 0.0
     found = hold(np.zeros(1, np.float32))
-    if other is None:
-        launch(_largest, array.size, flat(array), found)
-    else:
-        launch(_largest_difference, array.size, flat(array), flat(other), found)
+    subtracted = hold(np.zeros(1, np.float32)) if other is None else flat(other)
+    launch(_largest, array.size, flat(array), subtracted, found)
     return float(fetch(found)[0])
 
 
@@ -123,16 +114,8 @@ def _take(source: Any, index: Any, out: Any) -> None:
 
 
 @kernel
-def _largest(array: Any, found: Any) -> None:
+def _largest(array: Any, subtracted: Any, found: Any) -> None:
     own = np.float32(0)
     for i in range(cuda.grid(1), array.size, cuda.gridsize(1)):
-        own = _larger(own, abs(array[i]))
-    cuda.atomic.max(found, 0, own)
-
-
-@kernel
-def _largest_difference(array: Any, other: Any, found: Any) -> None:
-    own = np.float32(0)
-    for i in range(cuda.grid(1), array.size, cuda.gridsize(1)):
-        own = _larger(own, abs(array[i] - other[i]))
+        own = _larger(own, abs(array[i] - subtracted[i if subtracted.size > 1 else 0]))
     cuda.atomic.max(found, 0, own)

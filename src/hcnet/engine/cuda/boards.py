@@ -61,11 +61,6 @@ def fill_board(
     launch(_fill, out.size, arrays.flat(values), size, g, observed, out)
 
 
-def reset_uncovered(covered: DeviceArray, E: DeviceArray, U: DeviceArray) -> None:
-    """Set U to the evidence where there is no tree."""
-    launch(_reset_uncovered, U.size, covered, E, U)
-
-
 def strongest(E: DeviceArray, n_images: int) -> NDArray[np.float32]:
     """The largest absolute evidence of every image."""
     found = hold(np.zeros(n_images, np.float32))
@@ -123,7 +118,8 @@ def _list(g: Any, slots: Any, covered: Any, begin: Any, where: Any) -> None:
 
 
 @kernel
-def _reset_uncovered(covered: Any, E: Any, U: Any) -> None:
+def reset_uncovered(covered: Any, E: Any, U: Any) -> None:
+    """Set U to the evidence where there is no tree."""
     for z in range(cuda.grid(1), U.size, cuda.gridsize(1)):
         if not covered[z]:
             U[z] = E[z]

@@ -1,8 +1,8 @@
 """Messages to and from inactive placements, which are not stored (`engine.active.closed_form`).
 
-On a GPU every inactive placement sums over all weights of its window.  That reads only memory in
-the cache; the processor's lists of nonzero terms would make threads diverge.  Neighbouring threads
-compute the features of one position, so W is stored as (channel, di, dj, f) here.
+On a GPU a placement sums over all weights of its window, which are in the cache; lists of nonzero
+terms, as on the processor, would make threads diverge.  Neighbouring threads compute the features
+of one position, so W is stored as (channel, di, dj, f) here.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 from numba import cuda
 from numpy.typing import NDArray
 
-from hcnet.engine.cuda.arrays import DeviceArray, empty, hold, launch
+from hcnet.engine.cuda.arrays import DeviceArray, empty, hold
 from hcnet.engine.cuda.compilation import THREADS, blocks_for, kernel
 
 _LONGEST_STEP = 2**31
@@ -47,19 +47,6 @@ class Lanes:
         )
 
 
-def copy_to_lanes(W: DeviceArray, copies: DeviceArray) -> None:
-    """Make a copy of W for every lane."""
-    launch(_copy_to_lanes, copies.size, W, copies)
-
-
-def merge_lanes(copies: DeviceArray, W: DeviceArray, again: bool) -> None:
-    """Add the changes that lanes made in their copies to W, in the order of the lanes.
-
-    The copies are brought up to date if they are needed `again`.
-    """
-    launch(_merge_lanes, W.size, copies, W, again)
-
-
 @kernel
 def _arrange(begin: Any, end: Any, step: Any, ahead: Any, order: Any) -> None:
     # There may be more lanes than a grid has rows.
@@ -71,13 +58,18 @@ def _arrange(begin: Any, end: Any, step: Any, ahead: Any, order: Any) -> None:
 
 
 @kernel
-def _copy_to_lanes(W: Any, copies: Any) -> None:
+def copy_to_lanes(W: Any, copies: Any) -> None:
+    """Make a copy of W for every lane."""
     for z in range(cuda.grid(1), copies.size, cuda.gridsize(1)):
         copies[z] = W[z % W.size]
 
 
 @kernel
-def _merge_lanes(copies: Any, W: Any, again: Any) -> None:
+def merge_lanes(copies: Any, W: Any, again: Any) -> None:
+    """Add the changes that lanes made in their copies to W, in the order of the lanes.
+
+    The copies are brought up to date if they are needed `again`.
+    """
     for z in range(cuda.grid(1), W.size, cuda.gridsize(1)):
         before, total = W[z], np.float32(0)
         for copy in range(z, copies.size, W.size):

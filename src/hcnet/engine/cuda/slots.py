@@ -22,7 +22,7 @@ from hcnet.engine.cuda.compilation import inlined
 locate = inlined(geometry.locate.py_func)
 first_element = inlined(geometry.first_element.py_func)
 
-# Row of an empty slot: far from every tree.
+# Row of an empty slot, far from every tree.
 NOWHERE = -(2**30)
 
 
@@ -80,7 +80,7 @@ def element_at(n: Any, a: Any, row: Any, column: Any, g: Any) -> Any:
 
 @inlined
 def over(a: Any, b: Any) -> Any:
-    """The quotient of two non-negative integers below 2³²: 64-bit division is slow."""
+    """The quotient of two integers from 0 to 2³² - 1: 64-bit division is slow."""
     return np.int64(np.uint32(a) // np.uint32(b))
 
 

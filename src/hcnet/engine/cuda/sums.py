@@ -134,18 +134,8 @@ def scatter_slots(where: Any, values: Any, out: Any) -> None:
 
 
 @kernel
-def features_first(values: Any, features: Any, positions: Any, out: Any) -> None:
-    """From the order of the placements' numbers to (images, features, positions)."""
-    for z in range(cuda.grid(1), out.size, cuda.gridsize(1)):
-        position, f = z % positions, z // positions % features
-        n = z // (positions * features)
-        out[z] = values[(n * positions + position) * features + f]
-
-
-@kernel
-def features_last(values: Any, features: Any, positions: Any, out: Any) -> None:
-    """Inverse of `features_first`."""
+def swap_axes(values: Any, rows: Any, columns: Any, out: Any) -> None:
+    """(..., rows, columns) to (..., columns, rows)."""
     for z in range(cuda.grid(1), values.size, cuda.gridsize(1)):
-        position, f = z % positions, z // positions % features
-        n = z // (positions * features)
-        out[(n * positions + position) * features + f] = values[z]
+        column, row, n = z % columns, z // columns % rows, z // (rows * columns)
+        out[(n * columns + column) * rows + row] = values[z]

@@ -1,7 +1,7 @@
 """Messages of the trees of active placements on a GPU: one warp updates one tree at a time.
 
-A tree has few active leaves.  The trees of a lane are updated one after the other, all lanes at
-the same time; the trees of a block are updated at the same time, one block after the other.
+The trees of a lane are updated one after the other, all lanes at the same time; the trees of a
+block are updated at the same time, one block after the other.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def _update(change: Change) -> Any:
 @inlined
 def _stored(trees: Any, k: Any) -> Any:
     """The numbers of tree k (`boards.Trees`)."""
-    where = trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3]
-    return *where, trees[k, 4], trees[k, 5], trees[k, 6]
+    n, a, row, column = trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3]
+    return n, a, row, column, trees[k, 4], trees[k, 5], trees[k, 6]
 
 
 @functools.cache
@@ -180,6 +180,13 @@ def lanes_kernel(change: Change) -> Any:
     return run
 
 
+@inlined
+def _with_runs(n: Any, a: Any, row: Any, column: Any, g: Any, slots: Any) -> Any:
+    """The numbers of a tree that is not stored."""
+    first, length, runs = slot_runs(n, row, column, g, slots)
+    return n, a, row, column, first, length, runs
+
+
 @functools.cache
 def blocks_kernel() -> Any:
     """A sweep over blocks of trees that share no placement (`Colours`), one after the other.
@@ -212,15 +219,13 @@ def blocks_kernel() -> Any:
             for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
                 n, a, row, column = tree_of(sequence[c], t, colours, g)
                 if has_tree(n, a, row, column, colours, g, covered):
-                    first, length, runs = slot_runs(n, row, column, g, slots)
-                    tree = n, a, row, column, first, length, runs
+                    tree = _with_runs(n, a, row, column, g, slots)
                     update(tree, 0, g, slots, at, state, held, damping, sums)
             everybody.sync()
             for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
                 n, a, row, column = tree_of(sequence[c], t, colours, g)
                 if has_tree(n, a, row, column, colours, g, covered):
-                    first, length, runs = slot_runs(n, row, column, g, slots)
-                    tree = n, a, row, column, first, length, runs
+                    tree = _with_runs(n, a, row, column, g, slots)
                     _apply_held(tree, g, slots, at, held, W)
             everybody.sync()
 

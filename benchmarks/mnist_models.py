@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from hcnet import TemplateClassifier
 from hcnet.preprocessing import LineRemover, OrientedEdges
 
-# Chosen on validation digits: docs/mnist.md.
+# Chosen on validation digits: NOTES.md.
 N_ORIENTATIONS, SHARED = 8, 0.9
 N_PARTS, PART_SIZE = 64, 7
 PIXEL_POOL, PART_POOL = 3, 5

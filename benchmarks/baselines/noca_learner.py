@@ -17,7 +17,7 @@ from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
 
 # Where starts begin, the leaks in turn: results were better the higher it began, up to 0.3, but not
-# on every image, and at 1 parts often did not form at all.  See docs/baselines.md.
+# on every image, and at 1 parts often did not form at all.  See NOTES.md.
 FIRST_LEAKS = (0.3, 0.2, 0.1)
 FIRST_PRIOR, FIRST_WEIGHTS = 0.01, (0.1, 0.5)
 # Expectation maximisation usually settles within 10 to 20 steps; this is its limit.

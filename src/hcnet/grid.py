@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 # Fine enough for the priors of weights, which are drawn from a range of several hundred steps, and
-# so coarse that beliefs up to 4,096 are exact in float32 (docs/reliability.md has figures).
+# so coarse that beliefs up to 4,096 are exact in float32 (benchmarks/NOTES.md has figures).
 STEP = 2.0**-12
 
 

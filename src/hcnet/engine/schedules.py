@@ -21,7 +21,7 @@ SCHEDULE_NAMES: tuple[str, ...] = get_args(ScheduleName)
 # A graphics card needs many trees to work on at the same time.
 GPU_SCHEDULE: ScheduleName = "per-image"
 # Rounds per sweep in which images exchange what they learned about W.  At 14×14 pixels this
-# lets each image run about ten trees ahead of the others: docs/design.md has the measurement.
+# lets each image run about ten trees ahead of the others: benchmarks/NOTES.md has the figures.
 ROUNDS = 20
 # Trees that a block updates at once: undamped blocks of 10 and 100 learn as well as one tree
 # at a time, blocks of 1000 diverge.

@@ -33,7 +33,7 @@ IntArray = NDArray[np.int64]
 # Templates, at their positions, that are decoded for each image.
 CANDIDATES = 8
 # The parts of a candidate are moved if it is worse than the best candidate by at most this many
-# pixels: docs/network.md has the measurement.
+# pixels: benchmarks/NOTES.md has the measurement.
 MARGIN = 9
 # Most objects that are looked for in one image.
 MOST_OBJECTS = 32

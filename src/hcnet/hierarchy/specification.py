@@ -16,7 +16,7 @@ from hcnet.layers import ClassLayer, FeatureLayer, PoolBorder, PoolLayer
 # template may use any.
 P_W = 0.2
 P_W_TEMPLATES = 0.5
-# Share of a new message that a pool sends up.  docs/design.md has what larger and smaller ones do.
+# Share of a new message that a pool sends up.  `make bench NAME=choices` measures others.
 DAMPING = 0.1
 
 

@@ -25,7 +25,7 @@ from hcnet.objective import Priors
 # A region is about so many windows high and wide, cut from one image or made of several.
 WINDOWS = 4
 # Regions that are looked at at most, sweeps over each, and how much of what W has learned in one
-# goes on to the next: docs/performance.md has what else was tried.
+# goes on to the next: benchmarks/NOTES.md has the alternatives.
 MOST_REGIONS = 8
 SWEEPS = 3
 FORGETTING = 0.9

@@ -30,7 +30,7 @@ from hcnet.online.minibatches import Minibatch
 from hcnet.online.stream import Stream
 
 # A minibatch must show every template a few times, and what the levels above say of the lower ones
-# takes passes to arrive: docs/online.md has the measurements.
+# takes passes to arrive: benchmarks/NOTES.md has figures.
 BATCH_SIZE = 50
 PASSES = 20
 FORGETTING = 0.7

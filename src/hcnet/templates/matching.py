@@ -24,7 +24,7 @@ from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.pool_messages import class_log_prior
 from hcnet.templates.matching_kernels import count_shifts, match_all
 
-# Chosen on digits that neither train nor test: docs/mnist.md.
+# Chosen on digits that neither train nor test: benchmarks/NOTES.md.
 # Nats per wrong pixel: little, because a wrong stroke makes many pixels wrong at once.
 PIXEL = 0.1
 # Cost of an unexplained pixel, in lacking pixels, in an image with this share of pixels on.

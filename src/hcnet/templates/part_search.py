@@ -25,7 +25,7 @@ from hcnet.templates.search_kernels import explain_all, fit_all
 
 IntArray = NDArray[np.int64]
 
-# Costs, in unexplained elements; chosen on digits: docs/mnist.md.
+# Costs, in unexplained elements; chosen on digits: benchmarks/NOTES.md.
 LACKING = 1.5
 PLACEMENT = 1.0
 WEIGHT = 2.0

@@ -77,9 +77,8 @@ class FeatureLearner(TransformerMixin, Estimator):
         that an off pixel is seen on; each strictly between 0 and 0.5.  None: chosen by the
         joint log-probability.
     n_init : int or None, default=None
-        Number of starts; the best by joint log-probability is kept.  None: more for small data.
-        A GPU passes the messages of all starts at the same time (None: of 100; of 4, one after the
-        other, if those of one take more than 4 GiB), and the best are refined.  A stream has one.
+        Number of starts; the best by joint log-probability is kept.  None: more for small data.  A
+        stream has one.
     max_iter : int or None, default=None
         Sweeps of message passing per start; 0 refines from an empty start, without messages.  In a
         stream every image is visited once.
@@ -96,11 +95,11 @@ class FeatureLearner(TransformerMixin, Estimator):
         Share of a new message that replaces the old one, in 64ths.
     engine : {"active", "beliefs", "dense", "reference"}, default="active"
         What passes the messages.  "active" stores those of undecided placements only, "beliefs"
-        those of pixels with ink, "dense" all of them; "reference" is slow and readable.  A GPU
-        stores all of them up to 4 GiB, and streams none.
+        those of pixels with ink, "dense" all of them; "reference" is slow and readable.  A GPU has
+        "active" only.  A stream stores no messages.
     device : {"cpu", "cuda", "auto"}, default="cpu"
         Where messages are passed.  "cuda" needs an NVIDIA GPU and ``pip install 'hcnet[cuda]'``;
-        "auto" takes one if there is one.
+        "auto" takes one if there is one.  Streams run on the processor.
     deterministic : bool, default=True
         Whether a GPU must give the same bits on every run; without, several images learn faster.
     random_state : int, numpy.random.Generator or None, default=None

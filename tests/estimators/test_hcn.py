@@ -530,9 +530,8 @@ def test_three_layers_and_pools_that_keep_the_size():
 def test_images_that_no_machine_has_room_for_are_refused():
     weights = [np.ones((2, 1, 3, 3), bool), np.ones((4, 2, 1, 1), bool)]
     model = HCN([Layer(2, size=3), Layer(size=1)], templates_per_class=2)
-    for side in (10**7, 10**30):
-        with pytest.raises(NotEnoughMemoryError, match=r"^One image of .* lower image_size\.$"):
-            model.set_weights(weights, side)
+    with pytest.raises(NotEnoughMemoryError, match=r"^One image of .* lower image_size\.$"):
+        model.set_weights(weights, 10**7)
     known = model.set_weights(weights, 20)
     with pytest.raises(NotEnoughMemoryError, match=r"lower image_size\.$"):
-        known.with_class_layer(p_on=0.1, image_size=10**10)
+        known.with_class_layer(p_on=0.1, image_size=10**7)

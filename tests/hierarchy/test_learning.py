@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from typing import ClassVar
 
 import numba
 import numpy as np
@@ -13,8 +14,9 @@ from scipy.special import expit
 
 from hcnet import HCN, Layer
 from hcnet.datasets import shapes
-from hcnet.engine.driver import Status
+from hcnet.engine.driver import Measurement, Status
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
+from hcnet.hierarchy import network_learning
 from hcnet.hierarchy.decoding import weight_log_prior
 from hcnet.hierarchy.explaining import explain
 from hcnet.hierarchy.network import sample, sample_templates
@@ -31,6 +33,7 @@ from hcnet.hierarchy.template_classes import reassign_templates
 from hcnet.images import Images, Noise
 from hcnet.memory import NotEnoughMemoryError
 from hcnet.metrics import part_iou
+from hcnet.progress import Progress
 from tests.memory_peak import memory_peak
 
 SIZE = 21
@@ -335,6 +338,43 @@ def test_labels_count_in_what_is_reported():
         worse.append(log_joint(SMALL, learned.weights, images) - value)
     assert min(worse) >= 0
     assert max(worse) > 1  # by the others little was learned, of which a label could be wrong
+
+
+class Scripted:
+    """A start whose joint log-probabilities are known."""
+
+    scripts: ClassVar = []
+
+    def __init__(self, *_):
+        self.values, self.at = self.scripts.pop(0), 0
+
+    def step(self):
+        self.at += 1
+        return True
+
+    def measure(self):
+        return Measurement(self.values[self.at])
+
+    def state(self):
+        return self.at
+
+
+@pytest.mark.parametrize("stuck", [True, False])
+def test_a_leader_that_is_stuck_has_not_won(stuck, monkeypatch):
+    """A start beside the solution leads half-way, and the other arrives later."""
+    monkeypatch.setattr(network_learning, "NetworkLearning", Scripted)
+    first = [-33.0 if k > 12 else -60.0 + k for k in range(61)]
+    if not stuck:
+        first[28:] = [-32.0] * 33
+    second = [-27.0 if k > 40 else -40.0 for k in range(61)]
+    monkeypatch.setattr(Scripted, "scripts", [first, second])
+    options = NetworkOptions(damping=(0.1,))
+    race = network_learning._Race(None, None, None, options, None, Progress(), None)
+    process, outcome = race.run()
+    assert outcome.n_iter == len(outcome.history) == 60
+    assert process.values is (second if stuck else first)
+    assert outcome.best == outcome.best_at == (41 if stuck else 28)
+    assert [record.objective for record in outcome.history] == process.values[1:]
 
 
 # How much memory it takes.

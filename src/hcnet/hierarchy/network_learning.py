@@ -38,16 +38,18 @@ from hcnet.progress import Progress
 
 # Forward and backward passes of a start.
 PASSES = 60
-# Starts.  One in ten ends beside the solution, and half-way it shows.
+# Starts.  One in twenty ends beside the solution, which its joint log-probability shows.
 N_INIT = 2
-# Message passing wanders around a solution instead of settling, so that each pass has some weights
-# wrong.  The weights of so many passes vote, those with the highest joint log-probability.
+# A start that has not improved during this fraction of all passes may be stuck.
+STALLED = 12
+# Message passing wanders around a solution instead of converging, so that each pass has some wrong
+# weights.  The passes with the highest joint log-probability vote; this is their number.
 VOTERS = 15
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
-    """How to learn."""
+    """Options of learning."""
 
     damping: tuple[float, ...]  # per level
     engine: str = DEFAULT_ENGINE
@@ -66,9 +68,8 @@ class NetworkOptions:
 
 @dataclass
 class LearnedNetwork:
-    """What learning returns."""
+    """The weights, and how learning went."""
 
-    network: Network
     weights: list[BoolArray]
     log_joint: float
     status: Status
@@ -135,11 +136,11 @@ class NetworkLearning(Stateful):
         return True
 
     def measure(self) -> Measurement:
-        """Joint log-probability of what the weights decode to, and how much the step changed."""
+        """Joint log-probability of the decoded images, and how much the step changed."""
         return Measurement(self._now.log_joint, self._changed, self._belief_change)
 
     def state(self) -> Decided:
-        """The weights, decided."""
+        """The decided weights."""
         return self._now
 
     def saved_fields(self, finished: bool) -> Fields:
@@ -163,7 +164,7 @@ class NetworkLearning(Stateful):
         self._beliefs = self._passing.weight_beliefs()
 
     def vote(self) -> Decided:
-        """Every weight as it was in most of the best passes."""
+        """Every weight by the majority of the best passes."""
         if not self._voters:
             return self._now
         return self.decide(majority([decided.weights for decided in self._voters]))
@@ -174,7 +175,7 @@ class NetworkLearning(Stateful):
 
 
 def majority(voters: Sequence[Sequence[BoolArray]]) -> list[BoolArray]:
-    """Every weight as most have it; each voter has the weights of all levels."""
+    """Every weight by the majority; each voter has the weights of all levels."""
     return [np.mean(level, axis=0) > 0.5 for level in zip(*voters, strict=True)]
 
 
@@ -194,8 +195,7 @@ def learn_network(
 ) -> LearnedNetwork:
     """Learn all weights.
 
-    `allowed` (images, templates) leaves out the templates that contradict a label.  A `keeper`
-    writes down how far learning has come.
+    `allowed` (images, templates) leaves out the templates that contradict a label.
     """
     progress = progress or Progress()
     began = time.perf_counter()
@@ -215,10 +215,9 @@ def learn_network(
     status = outcome.status
     if status is Status.ITERATION_LIMIT and options.max_iter is None:
         status = Status.PASSES_DONE  # it wanders around a solution: more would not be better
-    regrouped = process.decide(reassign_templates(network, decided.weights, images, allowed))
-    decided = max(decided, regrouped, key=lambda one: one.log_joint)
+    reassigned = process.decide(reassign_templates(network, decided.weights, images, allowed))
+    decided = max(decided, reassigned, key=lambda one: one.log_joint)
     return LearnedNetwork(
-        network=network,
         weights=decided.weights,
         log_joint=decided.log_joint,
         status=status,
@@ -231,7 +230,7 @@ def learn_network(
 
 @dataclass(frozen=True, eq=False)
 class _Race:
-    """Several starts, of which the best at half-time goes on."""
+    """Several starts, of which only the best goes on once that is clear."""
 
     network: Network
     images: Images
@@ -243,42 +242,66 @@ class _Race:
     keeper: Checkpoint | None = None
 
     def run(self) -> tuple[NetworkLearning, Outcome[Decided]]:
-        """The start that won, and how it ended."""
-        options = self.options
-        half = options.passes // 2 if options.n_init > 1 else options.passes
-        best = None
-        for k in range(options.n_init):
-            process = NetworkLearning(self.network, self.images, self.allowed, options, self.rng)
-            if self.keeper is not None:
-                self.keeper.beside = [] if best is None else [best[0]]
-            outcome = self._go(process, f"Start {k + 1} of {options.n_init}", half)
-            if best is None or outcome.objective > best[1].objective:
-                best = process, outcome
-            if outcome.status.cut_short:
-                return best[0], replace(best[1], status=outcome.status)
-        assert best is not None
-        process, first = best
-        if first.status is not Status.ITERATION_LIMIT or options.passes == half:
-            return best
-        if self.keeper is not None:
-            self.keeper.beside = []
-        second = self._go(process, "Best start", options.passes - half)
-        return process, _one_after_the_other(first, second)
+        """The best start, and its outcome.
 
-    def _go(self, process: NetworkLearning, name: str, passes: int) -> Outcome[Decided]:
-        self.progress.stage(name, passes)
+        Half-way the leader is known, unless it has not improved for a while: it may be stuck beside
+        the solution, and the other start still on its way.  Both then go on until three quarters.
+        """
+        options, passes = self.options, self.options.passes
+        half = passes // 2 if options.n_init > 1 else passes
+        leader = None
+        for k in range(options.n_init):
+            name = f"Start {k + 1} of {options.n_init}"
+            process = NetworkLearning(self.network, self.images, self.allowed, options, self.rng)
+            start = self._advance((process, None), half, name, leader)
+            both = [start] if leader is None else [leader, start]
+            leader = _best(both)
+            stalled = leader[1].n_iter - leader[1].best_at >= max(passes // STALLED, 1)
+            if len(both) > 1 and stalled and not start[1].status.cut_short:
+                both[0] = self._advance(both[0], 3 * passes // 4, "First of two starts", both[1])
+                both[1] = self._advance(both[1], 3 * passes // 4, "Second of two", both[0])
+                leader = _best(both)
+            for _, outcome in both:
+                if outcome.status.cut_short:
+                    return leader[0], replace(leader[1], status=outcome.status)
+        assert leader is not None
+        return self._advance(leader, passes, "Best start", None)
+
+    def _advance(
+        self, start: _Start | _New, passes: int, name: str, beside: _Start | None
+    ) -> _Start:
+        """A start after so many passes in all; `beside` is written into a checkpoint with it."""
+        process, before = start
+        if before is not None and (
+            before.status is not Status.ITERATION_LIMIT or before.n_iter >= passes
+        ):
+            return process, before
+        if self.keeper is not None:
+            self.keeper.beside = [] if beside is None else [beside[0]]
         left = None
         if self.deadline is not None:  # a run always makes one step
             left = max(self.deadline - time.perf_counter(), 1e-3)
-        return run(
+        n = passes - (0 if before is None else before.n_iter)
+        self.progress.stage(name, n)
+        outcome = run(
             process,
-            Limits(max_iter=passes, max_seconds=left),
+            Limits(max_iter=n, max_seconds=left),
             lambda k, measurement, seconds: self.progress.step(measurement, process.state),
             self.keeper,
         )
+        return process, outcome if before is None else _joined(before, outcome)
 
 
-def _one_after_the_other(first: Outcome[Decided], second: Outcome[Decided]) -> Outcome[Decided]:
+_Start = tuple[NetworkLearning, Outcome[Decided]]
+_New = tuple[NetworkLearning, None]
+
+
+def _best(starts: Sequence[_Start]) -> _Start:
+    """The start with the highest joint log-probability, the first of equals."""
+    return max(starts, key=lambda start: start[1].objective)
+
+
+def _joined(first: Outcome[Decided], second: Outcome[Decided]) -> Outcome[Decided]:
     """Two runs of the same process as one."""
     later = [
         replace(
@@ -288,11 +311,10 @@ def _one_after_the_other(first: Outcome[Decided], second: Outcome[Decided]) -> O
         )
         for record in second.history
     ]
-    best = max(first, second, key=lambda outcome: outcome.objective)
+    better = second.objective > first.objective
     return replace(
-        second,
-        best=best.best,
-        objective=best.objective,
+        second if better else replace(first, status=second.status),
+        best_at=first.n_iter + second.best_at if better else first.best_at,
         n_iter=first.n_iter + second.n_iter,
         seconds=first.seconds + second.seconds,
         history=first.history + later,
@@ -314,11 +336,11 @@ def check_passing_memory(
 
 
 def dead_start(network: Network) -> str | None:
-    """Why nothing can ever be learned with these parameters, if so.
+    """The reason if nothing can ever be learned with these parameters.
 
-    As long as all weights are off, a placement hears of a pixel only where the evidence outweighs
-    the prior of the weight, and a weight only where it outweighs what the levels above expect of
-    the placement.
+    As long as all weights are off, a pixel has influence on a placement only if its evidence
+    outweighs the prior of the weight, and on a weight only if it outweighs the messages from the
+    levels above to the placement.
     """
     first, *above = network.levels
     evidence = network.noise.k1 + float(first.log_prior.max())

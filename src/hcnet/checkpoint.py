@@ -22,21 +22,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.archive import kinds
 from hcnet.archive.contents import Contents
-from hcnet.archive.kinds import (
-    Array,
-    Choice,
-    Converted,
-    Kind,
-    Number,
-    NumberOrInfinity,
-    Object,
-    Text,
-    WholeNumber,
-)
-from hcnet.archive.nodes import Node
+from hcnet.archive.kinds import Kind
+from hcnet.archive.nodes import Node, shown
 from hcnet.archive.reading import Reader
-from hcnet.archive.state import Part, Stateful
+from hcnet.archive.state import Stateful, restore, save
 from hcnet.archive.writing import write
 from hcnet.engine.driver import JOINT, Outcome, Record, Status
 from hcnet.version import VERSION
@@ -96,21 +87,21 @@ class Checkpoint:
                 raise
             remove_unfinished(self.path)
         if self._file is None:
-            self._write(None)  # if it cannot be written, better now than after an hour
+            self._write()  # if it cannot be written, better now than after an hour
         self._written_at = time.perf_counter()
 
     def generator(self, random_state: Any) -> Any:
-        """The same random numbers as the first time, also where nobody chose a seed."""
+        """The same random numbers as the first time, also if no seed was given."""
         return np.random.default_rng(self._seed) if random_state is None else random_state
 
     def resume(self, process: Resumable) -> Outcome[Any] | None:
-        """Bring a process to where it was left, if it was; how far it had come."""
+        """Bring a process to the state in the file, if it has one; its outcome so far."""
         stage = self._stage
         self._stage += 1
         if self._file is None:
             return None
         try:
-            stages = self._file["stages"].items()
+            stages = [*self._file["stages"]]
             if stage >= len(stages):
                 self.close()
                 return None
@@ -126,7 +117,7 @@ class Checkpoint:
         return outcome
 
     def keep(self, process: Resumable, so_far: Outcome[Any]) -> None:
-        """Write it down if it is time, or if the run was cut short: then it can go on."""
+        """Write a checkpoint if it is time, or if the run was cut short, which can be resumed."""
         self._stepped = True
         if so_far.status.cut_short:
             self._cut_short = True
@@ -136,43 +127,48 @@ class Checkpoint:
             return
         elif time.perf_counter() - self._written_at < self.every:
             return
-        try:
-            self._write(self._stage_contents(process, so_far))
-        except OSError as error:
-            self._warn(error)
+        self._try_to_write(self._stage_contents(process, so_far))
         self._written_at = time.perf_counter()
 
     def finish(self) -> None:
         """The fit is over: the same call returns the same at once, unless it was cut short."""
         if self._stepped and not self._cut_short:
-            try:
-                self._write(None)
-            except OSError as error:
-                self._warn(error)
+            self._try_to_write()
+
+    def abandon(self) -> None:
+        """The fit has failed: its last checkpoint stays, but not a file without any stage."""
+        if self._empty:
+            self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the file that is read."""
+        if self._file is not None:
+            self._reader.__exit__(None, None, None)
+        self._file = None
 
     def _stage_contents(self, process: Resumable, so_far: Outcome[Any]) -> Contents:
         running = so_far.status is Status.RUNNING
         parts = {
             "process": Contents(type(process).__name__),
             "outcome": _outcome_kind(process).write(so_far),
-            "state": Part(not running).write(process),
+            "state": save(process, not running),
         }
         if running:
-            parts["beside"] = Contents.of_list(Part().write(other) for other in self.beside)
+            parts["beside"] = Contents.of_list(map(save, self.beside))
         return Contents.of(parts)
 
     def _restore(self, process: Resumable, stage: Node) -> Outcome[Any]:
-        Choice([type(process).__name__]).read(stage["process"])
+        kinds.choice(type(process).__name__).read(stage["process"])
         outcome: Outcome[Any] = _outcome_kind(process).read(stage["outcome"])
         running = outcome.status is Status.RUNNING
-        Part(not running).read(stage["state"], process)
+        restore(process, stage["state"], not running)
         if running:
-            for other, node in zip(self.beside, stage["beside"].items(), strict=True):
-                Part().read(node, other)
+            for other, node in zip(self.beside, stage["beside"], strict=True):
+                restore(other, node)
         return outcome
 
-    def _write(self, running: Contents | None) -> None:
-        stages = [*self._finished, *([] if running is None else [running])]
+    def _write(self, *running: Contents) -> None:
+        stages = [*self._finished, *running]
         contents = {
             "identity": Contents(asdict(self.identity)),
             "seed": Contents(self._seed),
@@ -181,70 +177,61 @@ class Checkpoint:
         self._empty = not stages  # before, so that no Ctrl-C comes between a file and this
         write(self.path, KIND, Contents.of(contents), overwrite=True)
 
-    def abandon(self) -> None:
-        """The fit has failed: what it came to stays, but not a file that nobody can go on from."""
-        if self._empty:
-            self.path.unlink(missing_ok=True)
-
-    def close(self) -> None:
-        """Read no further."""
-        if self._file is not None:
-            self._reader.__exit__(None, None, None)
-        self._file = None
+    def _try_to_write(self, *running: Contents) -> None:
+        try:
+            self._write(*running)
+        except OSError as error:
+            warnings.warn(
+                f"The checkpoint {self.path} could not be written ({error}); learning goes on, but "
+                f"can only be resumed from the last checkpoint: make room for the next.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _check(self) -> None:
-        """The file goes on with this very fit."""
+        """Raise an error unless the file is a checkpoint of this fit."""
         assert self._file is not None
         if self._reader.kind != KIND:
             raise ValueError(
                 f"{self.path} is a model of {self._reader.kind} and no checkpoint; choose another "
                 f"name for the checkpoint."
             )
-        if self._file.value.get("stages") == []:  # nothing is lost: it may as well be another fit
+        if self._file.value.get("stages") == []:  # nothing is lost: it may be of another fit
             self.close()
             return
-        if self._reader.library != VERSION:
-            raise ValueError(
-                f"{self.path} is a checkpoint of hcnet {self._reader.library}, and this is hcnet "
-                f"{VERSION}, which may take other steps; go on with that version, {_AGAIN}."
-            )
         try:
-            was = self._file["identity"]
-            self._seed = WholeNumber(0, _SEED).read(self._file["seed"])
-            method, data, generator = (was[key].value for key in ("method", "data", "generator"))
-            old, new = was["parameters"], self.identity.parameters
-            changed = {name for name in new if name in old and old[name].value != new[name]}
-            others = sorted(changed | ({*old.names()} ^ {*new}))
+            difference = self._difference(self._file)
         except Exception as error:
             raise self._reader.damaged(error) from error
-        if method != self.identity.method:
-            raise ValueError(
-                f"{self.path} is a checkpoint of {method}, not of {self.identity.method}; choose "
-                f"another name, {_AGAIN}."
-            )
-        if others:
-            raise ValueError(
-                f"{self.path} is a checkpoint of a fit with another {', another '.join(others)}; "
-                f"set back what you changed, {_AGAIN}."
-            )
-        if generator != self.identity.generator:
-            raise ValueError(
-                f"{self.path} is a checkpoint of a fit that began with another state of "
-                f"random_state; pass a generator with the same seed, {_AGAIN}."
-            )
-        if data != self.identity.data:
-            raise ValueError(
-                f"{self.path} is a checkpoint of a fit of other data; pass the same X, labels and "
-                f"mask, {_AGAIN}."
-            )
+        if difference:
+            raise ValueError(f"{self.path} is a checkpoint of {difference}, {_AGAIN}.")
 
-    def _warn(self, error: OSError) -> None:
-        warnings.warn(
-            f"The checkpoint {self.path} could not be written ({error}); learning goes on, and a "
-            f"fit that is broken off now goes back to the last checkpoint: make room for the next.",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+    def _difference(self, file: Node) -> str | None:
+        """The difference between the fit of a file and this one, and what to do about it."""
+        if self._reader.library != VERSION:
+            return (
+                f"hcnet {self._reader.library}, and this is hcnet {VERSION}, which may take other "
+                f"steps; go on with that version"
+            )
+        identity, now = file["identity"], self.identity
+        self._seed = kinds.whole_number(0, _SEED).read(file["seed"])
+        method, data, generator = (identity[key].value for key in ("method", "data", "generator"))
+        old, new = identity["parameters"], now.parameters
+        changed = {name for name in new if name in old and old[name].value != new[name]}
+        changed |= old.names() ^ new.keys()
+        if method != now.method:
+            return f"{shown(method)[1:-1]}, not of {now.method}; choose another name"
+        if changed:
+            names = ", another ".join(sorted(changed))
+            return f"a fit with another {names}; set back what you changed"
+        if generator != now.generator:
+            return (
+                "a fit that began with another state of random_state; pass a generator with the "
+                "same seed"
+            )
+        if data != now.data:
+            return "a fit of other data; pass the same X, labels and mask"
+        return None
 
 
 class _OtherDataError(ValueError):
@@ -252,7 +239,7 @@ class _OtherDataError(ValueError):
 
 
 def other_data() -> ValueError:
-    """To be raised by a process whose data come as it goes, and are not what they were."""
+    """The error of a process that gets other data than the first time."""
     return _OtherDataError(
         "is a checkpoint of a fit of another stream; pass the same images in the same order, "
         f"{_AGAIN}."
@@ -296,17 +283,20 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+_STATUS = kinds.choice(*Status.__members__)
+
+
 def _outcome_kind(process: Resumable) -> Kind:
     """How far a run of a process has come."""
-    return Object(
+    return kinds.object_of(
         Outcome,
         best=process.saved_best,
-        objective=NumberOrInfinity(infinity=-math.inf),
-        status=Converted(Choice([*Status.__members__]), lambda s: s.name, Status.__getitem__),
-        n_iter=WholeNumber(),
-        seconds=Number(),
-        history=Converted(_HISTORY, _table, _records),
-        best_at=WholeNumber(),
+        objective=kinds.number_or(-math.inf),
+        status=kinds.converted(_STATUS, lambda status: status.name, Status.__getitem__),
+        n_iter=kinds.whole_number(),
+        seconds=kinds.number(),
+        history=kinds.converted(_HISTORY, _table, _records),
+        best_at=kinds.whole_number(),
     )
 
 
@@ -317,7 +307,8 @@ class _History(NamedTuple):
     figure: str
 
 
-_HISTORY = Object(_History, table=Array(np.float64, (None, 5), finite=False), figure=Text())
+_TABLE = kinds.array(np.float64, (None, 5), finite=False)
+_HISTORY = kinds.object_of(_History, table=_TABLE, figure=kinds.text())
 
 
 def _table(history: list[Record]) -> _History:

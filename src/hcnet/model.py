@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from hcnet.archive import kinds
 from hcnet.archive.contents import Contents
-from hcnet.archive.kinds import BELOW_HALF, BinaryArray, Choice, Object, Probability, Size
 from hcnet.archive.nodes import Node
 from hcnet.images import BoolArray
 from hcnet.layers import Border
@@ -41,17 +41,17 @@ def _checked(**attributes: Any) -> PartsModel:
     return model
 
 
-_KIND = Object(
+_KIND = kinds.object_of(
     _checked,
-    features=BinaryArray((None, None, None, None)),
+    features=kinds.binary_array((None, None, None, None)),
     # The largest values that `objective.estimate` and users can make of each prior.
-    priors=Object(
+    priors=kinds.object_of(
         Priors,
-        p_S=Probability(most=0.5),
-        p_W=Probability(most=0.6),
-        p01=Probability(most=BELOW_HALF),
-        p10=Probability(most=BELOW_HALF),
+        p_S=kinds.probability(most=0.5),
+        p_W=kinds.probability(most=0.6),
+        p01=kinds.probability(most=kinds.BELOW_HALF),
+        p10=kinds.probability(most=kinds.BELOW_HALF),
     ),
-    border=Choice(get_args(Border)),
-    image_size=Size(),
+    border=kinds.choice(*get_args(Border)),
+    image_size=kinds.size(),
 )

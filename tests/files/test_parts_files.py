@@ -140,7 +140,7 @@ def test_an_array_of_objects_is_refused(tmp_path):
     with pytest.raises(ValueError, match="not a model file"):
         hcnet.load(path)
     kept = members(change(path, put("arrays", "model-features", value=["|O", [1]])))
-    with pytest.raises(ValueError, match="no kind of number"):
+    with pytest.raises(ValueError, match="instead of one of"):
         hcnet.load(forge(path, kept))
 
 

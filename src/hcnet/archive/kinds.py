@@ -1,14 +1,17 @@
 """Kinds of values in a file: how each is written, checked and read.
 
 Whatever a file holds is checked while it is read, so that a damaged or hostile file ends in a
-sentence, before memory is taken for it.
+sentence, before memory is taken for it.  Use it as a vocabulary::
+
+    from hcnet.archive import kinds
+
+    kind = kinds.object_of(Noise, p01=kinds.probability(), p10=kinds.probability())
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from hcnet.archive.contents import Contents
-from hcnet.archive.nodes import Node, shown
+from hcnet.archive.nodes import Node, Shape, fits, shape_text, shown
 
 # No size or count is larger, so that products of several stay exact.
 LARGEST_COUNT = 2**48
@@ -26,390 +29,238 @@ LARGEST_SIDE = 2**20
 BELOW_HALF = math.nextafter(0.5, 0)
 
 
-class Kind(ABC):
-    """One kind of value."""
-
-    @abstractmethod
-    def write(self, value: Any) -> Contents:
-        """The value for a file."""
-
-    @abstractmethod
-    def read(self, node: Node, now: Any = None) -> Any:
-        """The value of a file; `now` is the present one, for kinds that are restored in place."""
-
-
-class Plain(Kind):
-    """A value that JSON holds as it is."""
-
-    expected: str
-
-    @abstractmethod
-    def accepts(self, value: Any) -> bool:
-        """Whether a file may hold this value."""
-
-    def convert(self, value: Any) -> Any:
-        """The value of the program for an accepted value of a file."""
-        return value
-
-    def check(self, name: str, value: Any) -> Any:
-        """The value, or a ValueError that says what was expected."""
-        if not self.accepts(value):
-            raise ValueError(f"its {name} is {shown(value)} instead of {self.expected}")
-        return self.convert(value)
-
-    def write(self, value: Any) -> Contents:
-        """The value itself."""
-        return Contents(value)
-
-    def read(self, node: Node, now: Any = None) -> Any:
-        """The value, checked."""
-        return self.check(node.name, node.value)
-
-
 @dataclass(frozen=True)
-class WholeNumber(Plain):
+class Kind:
+    """One kind of value: a function that writes it, and one that reads it from a place in a file.
+
+    The second argument of the latter is the present value, for kinds that are restored in place.
+    """
+
+    write: Callable[[Any], Contents]
+    read_over: Callable[[Node, Any], Any]
+
+    def read(self, node: Node) -> Any:
+        """A new value from a place in a file."""
+        return self.read_over(node, None)
+
+
+def plain(
+    expected: str, accepts: Callable[[Any], bool], convert: Callable[[Any], Any] = lambda v: v
+) -> Kind:
+    """A value that JSON holds as it is, if the file's is accepted."""
+
+    def read(node: Node, now: Any) -> Any:
+        if not accepts(node.value):
+            raise ValueError(f"its {node.name} is {shown(node.value)} instead of {expected}")
+        return convert(node.value)
+
+    return Kind(Contents, read)
+
+
+def is_number(value: Any, least: float = -1e300, most: float = 1e300) -> bool:
+    """A number within bounds, and no boolean; NaN is within none."""
+    return type(value) in (int, float) and least <= value <= most
+
+
+def whole_number(least: int = 0, most: int = LARGEST_COUNT) -> Kind:
     """A whole number within bounds."""
-
-    least: int = 0
-    most: int = LARGEST_COUNT
-
-    @property
-    def expected(self) -> str:  # type: ignore[override]
-        """Words for a message."""
-        return f"a whole number from {self.least} to {self.most}"
-
-    def accepts(self, value: Any) -> bool:
-        """An int within the bounds."""
-        return type(value) is int and self.least <= value <= self.most
+    expected = f"a whole number from {least} to {most}"
+    return plain(expected, lambda value: type(value) is int and least <= value <= most)
 
 
-@dataclass(frozen=True)
-class Number(Plain):
+def number(least: float = -1e300, most: float = 1e300) -> Kind:
     """A finite number within bounds."""
-
-    least: float = -1e300
-    most: float = 1e300
-
-    @property
-    def expected(self) -> str:  # type: ignore[override]
-        """Words for a message."""
-        return f"a number from {self.least:g} to {self.most:g}"
-
-    def accepts(self, value: Any) -> bool:
-        """An int or float within the bounds; NaN is in none."""
-        return type(value) in (int, float) and self.least <= value <= self.most
-
-    def convert(self, value: Any) -> float:
-        """A float."""
-        return float(value)
+    expected = f"a number from {least:g} to {most:g}"
+    return plain(expected, lambda value: is_number(value, least, most), float)
 
 
-@dataclass(frozen=True)
-class NumberOrInfinity(Number):
-    """A number, or the one infinity that it can be: JSON has none, and says null."""
-
-    infinity: float = math.inf
-
-    def accepts(self, value: Any) -> bool:
-        """None stands for the infinity."""
-        return value is None or super().accepts(value)
-
-    def convert(self, value: Any) -> float:
-        """A float."""
-        return self.infinity if value is None else float(value)
-
-    def write(self, value: Any) -> Contents:
-        """The number, or None."""
-        return Contents(value if math.isfinite(value) else None)
+def number_or(infinity: float) -> Kind:
+    """A number, or one of the infinities, for which JSON has null."""
+    return converted(
+        optional(number()),
+        lambda value: value if math.isfinite(value) else None,
+        lambda value: infinity if value is None else value,
+    )
 
 
-@dataclass(frozen=True)
-class Probability(Number):
+def probability(most: float = 0.5) -> Kind:
     """A probability above 0."""
-
-    least: float = math.ulp(0.0)
-    most: float = 0.5
-
-    @property
-    def expected(self) -> str:  # type: ignore[override]
-        """Words for a message."""
-        return f"a probability above 0 and up to {self.most:g}"
+    expected = f"a probability above 0 and up to {most:g}"
+    return plain(expected, lambda value: is_number(value, math.ulp(0), most), float)
 
 
-class Flag(Plain):
+def flag() -> Kind:
     """True or False."""
-
-    expected = "true or false"
-
-    def accepts(self, value: Any) -> bool:
-        """A bool."""
-        return isinstance(value, bool)
+    return plain("true or false", lambda value: isinstance(value, bool))
 
 
-class Text(Plain):
+def text() -> Kind:
     """Any text."""
-
-    expected = "a text"
-
-    def accepts(self, value: Any) -> bool:
-        """A string."""
-        return isinstance(value, str)
+    return plain("a text", lambda value: isinstance(value, str))
 
 
-@dataclass(frozen=True)
-class Choice(Plain):
+def choice(*words: str) -> Kind:
     """One of a few words."""
-
-    words: Sequence[str]
-
-    @property
-    def expected(self) -> str:  # type: ignore[override]
-        """Words for a message."""
-        return f"one of {', '.join(self.words)}"
-
-    def accepts(self, value: Any) -> bool:
-        """One of the words."""
-        return isinstance(value, str) and value in self.words
+    expected = f"one of {', '.join(words)}"
+    return plain(expected, lambda value: isinstance(value, str) and value in words)
 
 
-class Size(Plain):
+def size() -> Kind:
     """Height and width."""
-
-    expected = f"two whole numbers from 1 to {LARGEST_SIDE}"
-
-    def accepts(self, value: Any) -> bool:
-        """A list of two sides."""
-        side = WholeNumber(1, LARGEST_SIDE)
-        return isinstance(value, list) and len(value) == 2 and all(map(side.accepts, value))
-
-    def convert(self, value: Any) -> tuple[int, int]:
-        """A pair."""
-        return value[0], value[1]
-
-    def write(self, value: Any) -> Contents:
-        """A list."""
-        return Contents(list(value))
+    side = whole_number(1, LARGEST_SIDE)
+    return converted(each_of([side, side]), list, tuple)
 
 
-Shape = tuple[int | None, ...]
+def array(dtype: DTypeLike, shape: Shape, finite: bool = True) -> Kind:
+    """An array of numbers of a type and shape, in which None stands for any length."""
+    return Kind(
+        lambda value: Contents("array", {"": np.asarray(value, dtype)}),
+        lambda node, now: node.read_array(dtype, shape, finite),
+    )
 
 
-@dataclass(frozen=True)
-class Array(Kind):
-    """An array of numbers of a type and shape; None stands for any length."""
+def binary_array(shape: Shape, dtype: DTypeLike = np.bool_) -> Kind:
+    """A binary array of a shape, which the header holds; None stands for any length."""
 
-    dtype: DTypeLike
-    shape: Shape
-    finite: bool = True
-
-    def write(self, value: Any) -> Contents:
-        """The array; the header only says that there is one."""
-        return Contents("array", {"": np.asarray(value, self.dtype)})
-
-    def read(self, node: Node, now: Any = None) -> Any:
-        """A new array."""
-        return node.read_array(self.dtype, self.shape, self.finite)
-
-
-@dataclass(frozen=True)
-class BinaryArray(Kind):
-    """A binary array of a shape; None stands for any length."""
-
-    shape: Shape
-    dtype: DTypeLike = np.bool_
-
-    def write(self, value: Any) -> Contents:
-        """Packed bits; their shape is in the header."""
-        return Contents(list(np.shape(value)), {"": np.asarray(value, bool)})
-
-    def read(self, node: Node, now: Any = None) -> Any:
-        """A new array."""
-        sides = [WholeNumber().read(side) for side in node.items()]
-        fits = len(sides) == len(self.shape) and all(
-            n in (None, k) for n, k in zip(self.shape, sides, strict=True)
-        )
-        if not fits:
-            wanted = "×".join("any" if n is None else str(n) for n in self.shape)
+    def read(node: Node, now: Any) -> Any:
+        sides = tuple(list_of(whole_number(), most=len(shape)).read(node))
+        if not fits(sides, shape):
+            wanted = shape_text(shape)
             raise ValueError(f"its {node.name} has the shape {shown(sides)} instead of {wanted}")
-        return node.read_bits(tuple(sides)).astype(self.dtype, copy=False)
+        return node.read_bits(sides).astype(dtype, copy=False)
+
+    return Kind(lambda value: Contents(list(np.shape(value)), {"": np.asarray(value, bool)}), read)
 
 
-@dataclass(frozen=True)
-class InPlace(Kind):
-    """Messages that are read into the array that there is: they may be too many to have twice.
+def array_in_place(
+    fetch: Callable[[Any], Any] = lambda array: array,
+    hold: Callable[[Any], Any] = lambda array: array,
+) -> Kind:
+    """Messages that are read into the present array: they may be too many to have twice.
 
     Infinities may be among them.  `fetch` and `hold` bring arrays from a device and back.
     """
 
-    fetch: Callable[[Any], Any] = lambda array: array
-    hold: Callable[[Any], Any] = lambda array: array
-
-    def write(self, value: Any) -> Contents:
-        """The array; the header only says that there is one."""
-        return Contents("array", {"": self.fetch(value)})
-
-    def read(self, node: Node, now: Any = None) -> Any:
-        """The present array with other numbers."""
-        own = self.fetch(now)
+    def read(node: Node, now: Any) -> Any:
+        own = fetch(now)
         node.fill_array(own)
         if own is not now:
-            now[:] = self.hold(own)
+            now[:] = hold(own)
         return now
 
+    return Kind(lambda value: Contents("array", {"": fetch(value)}), read)
 
-@dataclass(frozen=True)
-class Optional(Kind):
+
+def optional(kind: Kind) -> Kind:
     """A value, or None."""
-
-    kind: Kind
-
-    def write(self, value: Any) -> Contents:
-        """The value, or null."""
-        return Contents(None) if value is None else self.kind.write(value)
-
-    def read(self, node: Node, now: Any = None) -> Any:
-        """The value, or None."""
-        return None if node.value is None else self.kind.read(node, now)
+    return Kind(
+        lambda value: Contents(None) if value is None else kind.write(value),
+        lambda node, now: None if node.value is None else kind.read_over(node, now),
+    )
 
 
-@dataclass(frozen=True)
-class ListOf(Kind):
+def list_of(kind: Kind, least: int = 0, most: int = LARGEST_COUNT) -> Kind:
     """A list of values of one kind."""
 
-    kind: Kind
-    least: int = 0
-    most: int = LARGEST_COUNT
+    def read(node: Node, now: Any) -> list[Any]:
+        if not least <= len(node) <= most:
+            raise ValueError(f"its {node.name} has {len(node)} items, not {least} to {most}")
+        return [kind.read(item) for item in node]
 
-    def write(self, value: Any) -> Contents:
-        """The items by their numbers."""
-        return Contents.of_list(self.kind.write(item) for item in value)
-
-    def read(self, node: Node, now: Any = None) -> list[Any]:
-        """A new list."""
-        items = node.items()
-        if not self.least <= len(items) <= self.most:
-            raise ValueError(
-                f"its {node.name} has {len(items)} items instead of {self.least} to {self.most}"
-            )
-        return [self.kind.read(item) for item in items]
+    return Kind(lambda value: Contents.of_list(map(kind.write, value)), read)
 
 
-@dataclass(frozen=True)
-class EachOf(Kind):
-    """A list with a kind for each of its items; objects in it are restored in place."""
+def each_of(kinds: Sequence[Kind]) -> Kind:
+    """A list with a kind for each of its items."""
 
-    kinds: Sequence[Kind]
-
-    def write(self, value: Any) -> Contents:
-        """The items by their numbers."""
-        pairs = zip(self.kinds, value, strict=True)
+    def write(value: Any) -> Contents:
+        pairs = zip(kinds, value, strict=True)
         return Contents.of_list(kind.write(item) for kind, item in pairs)
 
-    def read(self, node: Node, now: Any = None) -> Sequence[Any]:
-        """A new list, or a tuple if the present value is one."""
-        items, n = node.items(), len(self.kinds)
-        if len(items) != n:
-            raise ValueError(f"its {node.name} has {len(items)} items instead of {n}")
-        present = [None] * n if now is None else now
-        found = [k.read(*pair) for k, *pair in zip(self.kinds, items, present, strict=True)]
+    def read(node: Node, now: Any) -> Any:
+        if len(node) != len(kinds):
+            raise ValueError(f"its {node.name} has {len(node)} items, not {len(kinds)}")
+        all_now = [None] * len(kinds) if now is None else now
+        found = [k.read_over(*pair) for k, *pair in zip(kinds, node, all_now, strict=True)]
         return tuple(found) if isinstance(now, tuple) else found
 
+    return Kind(write, read)
 
-@dataclass(frozen=True)
-class DictOf(Kind):
+
+def dict_of(kind: Kind) -> Kind:
     """Values of one kind by their names."""
-
-    kind: Kind
-
-    def write(self, value: Any) -> Contents:
-        """The values by their names."""
-        return Contents.of({name: self.kind.write(one) for name, one in value.items()})
-
-    def read(self, node: Node, now: Any = None) -> dict[str, Any]:
-        """The values by their names."""
-        return {name: self.kind.read(node[name]) for name in node.names()}
+    return Kind(
+        lambda value: Contents.of({name: kind.write(one) for name, one in value.items()}),
+        lambda node, now: {name: kind.read(node[name]) for name in node.names()},
+    )
 
 
-class Object(Kind):
-    """An object that is made from its attributes: ``Object(Noise, p01=Probability(), ...)``."""
-
-    def __init__(self, make: Callable[..., Any], /, **kinds: Kind) -> None:
-        self._make, self._kinds = make, kinds
-
-    def write(self, value: Any) -> Contents:
-        """The attributes."""
-        return Contents.of({name: k.write(getattr(value, name)) for name, k in self._kinds.items()})
-
-    def read(self, node: Node, now: Any = None) -> Any:
-        """A new object."""
-        return self._make(**{name: kind.read(node[name]) for name, kind in self._kinds.items()})
+def object_of(make: Callable[..., Any], **kinds: Kind) -> Kind:
+    """An object that is made from its attributes."""
+    return Kind(
+        attributes(kinds).write,
+        lambda node, now: make(**{name: kind.read(node[name]) for name, kind in kinds.items()}),
+    )
 
 
-@dataclass(frozen=True)
-class Converted(Kind):
-    """A value that is stored as one of another kind."""
+def attributes(kinds: Mapping[str, Kind]) -> Kind:
+    """Some attributes of an object, which is restored in place.
 
-    kind: Kind
-    to_file: Callable[[Any], Any]
-    from_file: Callable[[Any], Any]
+    A file has their names without the underscore of private ones.
+    """
 
-    def write(self, value: Any) -> Contents:
-        """The other value."""
-        return self.kind.write(self.to_file(value))
-
-    def read(self, node: Node, now: Any = None) -> Any:
-        """The value itself."""
-        return self.from_file(self.kind.read(node))
-
-
-@dataclass(frozen=True)
-class Constant(Kind):
-    """A value that is known without a file."""
-
-    value: Any
-
-    def write(self, value: Any) -> Contents:
-        """Nothing."""
-        return Contents(None)
-
-    def read(self, node: Node, now: Any = None) -> Any:
-        """The value that is known."""
-        return self.value
-
-
-class Generator(Kind):
-    """A random generator, restored in place."""
-
-    def write(self, value: Any) -> Contents:
-        """Its state."""
-        return Contents(_plain(value.bit_generator.state))
-
-    def read(self, node: Node, now: Any = None) -> Any:
-        """The present generator in the state of the file, which must be one of its kind."""
-        now.bit_generator.state = _like(now.bit_generator.state, node)
+    def read(node: Node, now: Any) -> Any:
+        for name, kind in kinds.items():
+            setattr(now, name, kind.read_over(node[name.lstrip("_")], getattr(now, name)))
         return now
+
+    def write(value: Any) -> Contents:
+        items = kinds.items()
+        return Contents.of({name.lstrip("_"): k.write(getattr(value, name)) for name, k in items})
+
+    return Kind(write, read)
+
+
+def converted(kind: Kind, to_file: Callable[[Any], Any], from_file: Callable[[Any], Any]) -> Kind:
+    """A value that is stored as one of another kind."""
+    return Kind(
+        lambda value: kind.write(to_file(value)), lambda node, now: from_file(kind.read(node))
+    )
+
+
+def constant(value: Any) -> Kind:
+    """A value that is known without a file."""
+    return Kind(lambda _: Contents(None), lambda node, now: value)
+
+
+def generator() -> Kind:
+    """A random generator, restored in place if the file's is of the same type."""
+
+    def read(node: Node, now: Any) -> Any:
+        now.bit_generator.state = _generator_state(now.bit_generator.state, node)
+        return now
+
+    return Kind(lambda value: Contents(_plain_state(value.bit_generator.state)), read)
 
 
 def saveable(rng: np.random.Generator) -> np.random.Generator:
-    """The same generator, or one of NumPy's default kind seeded by it: models save only those."""
+    """The same generator, or one of NumPy's default type seeded by it: models save only those."""
     if rng.bit_generator.state["bit_generator"] == "PCG64":
         return rng
     return np.random.default_rng(rng.integers(2**32))
 
 
-def _plain(value: Any) -> Any:
+def _plain_state(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: _plain_state(part) for key, part in value.items()}
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
-def _like(own: Any, node: Node) -> Any:
+def _generator_state(own: Any, node: Node) -> Any:
     """A state from a file, which must look like the one that the generator has."""
     if isinstance(own, dict):
-        return {key: _like(part, node[key]) for key, part in own.items()}
+        return {key: _generator_state(part, node[key]) for key, part in own.items()}
     if isinstance(own, np.ndarray):
-        words = [WholeNumber(0, 2**64 - 1).read(item) for item in node.items()]
-        if len(words) != len(own):
-            raise ValueError(f"its {node.name} is incomplete")
+        words = list_of(whole_number(0, 2**64 - 1), len(own), len(own)).read(node)
         return np.array(words, own.dtype)
-    return (Choice((own,)) if isinstance(own, str) else WholeNumber(0, 2**128 - 1)).read(node)
+    return (choice(own) if isinstance(own, str) else whole_number(0, 2**128 - 1)).read(node)

@@ -1,4 +1,4 @@
-"""What a file looks like, byte for byte: the one place for names, limits and headers."""
+"""The format of a file, byte for byte: names, limits and headers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ VERSION = 2
 # Members of the archive: the header first, arrays in the order in which it lists them, and the
 # checksums of all of them last, as `sha256sum` writes and checks them.
 HEADER, SUMS = "header.json", "SHA256SUMS"
-# A header that is larger is none of ours; a hostile one of this size takes 25 MB to parse.
+# The largest header; a hostile one of this size takes 25 MB to parse.
 HEADER_BYTES = 2**20
-# What arrays may hold: numbers, in the order of bytes that nearly every machine has.
+# Types of arrays: numbers, in the byte order of nearly every machine.
 DTYPES = ("|u1", "|i1", "<i2", "<i4", "<i8", "<f4", "<f8")
 # Bytes that are read and written at a time.
 CHUNK = 2**20
@@ -34,14 +34,14 @@ def array_bytes(dtype: str, shape: tuple[int, ...]) -> int:
 
 
 def array_header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """What stands before the numbers in a .npy file.
+    """The bytes before the numbers in a .npy file.
 
-    Written here, so that a file that is read need only be compared with it: nothing in it is
+    Made here, so that the header of a file need only be compared with it: nothing in it is
     evaluated, and it does not depend on the version of NumPy.
     """
     about = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape!r}, }}"
-    room = -(len(about) + 11) % 64  # magic and length are 10 bytes, the line ends with one
-    text = about.encode("ascii") + b" " * room + b"\n"
+    padding = -(len(about) + 11) % 64  # magic and length are 10 bytes, the line ends with one
+    text = about.encode("ascii") + b" " * padding + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 

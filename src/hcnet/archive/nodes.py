@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,14 +10,15 @@ from numpy.typing import DTypeLike, NDArray
 
 from hcnet.images import BoolArray
 
+# None stands for any length.
+Shape = tuple[int | None, ...]
+
 
 class ArraySource(Protocol):
     """Arrays by their names: those of a file, or of a dictionary that `to_dict` made."""
 
-    def read(
-        self, name: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool
-    ) -> NDArray[Any]:
-        """An array of this type and shape; None stands for any length."""
+    def read(self, name: str, dtype: DTypeLike, shape: Shape, finite: bool) -> NDArray[Any]:
+        """An array of this type and shape."""
         ...
 
     def read_bits(self, name: str, shape: tuple[int, ...]) -> BoolArray:
@@ -25,40 +26,46 @@ class ArraySource(Protocol):
         ...
 
     def fill(self, name: str, into: NDArray[Any]) -> None:
-        """Read numbers into an array that there is already; infinities may be among them."""
+        """Read numbers, infinities included, into the array that there is."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A value of the header, and the arrays that belong to it (`archive.contents.Contents`)."""
+    """A value of the header, and the arrays that belong to it (`archive.contents.Contents`).
+
+    Values with names are found by ``node[name]``; a list is iterated over.
+    """
 
     name: str  # its path, joined by hyphens
     value: Any
     _arrays: ArraySource
 
     def __getitem__(self, name: str) -> Node:
-        values = self._named_values()
-        if name not in values:
+        if name not in self:
             raise ValueError(f"its {self._path(name)} is missing")
-        return Node(self._path(name), values[name], self._arrays)
+        return Node(self._path(name), self.value[name], self._arrays)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._named_values()
+        return name in self.names()
 
-    def names(self) -> Iterator[str]:
+    def names(self) -> KeysView[str]:
         """Names of the values in it."""
-        return iter(self._named_values())
+        if not isinstance(self.value, dict):
+            where = self.name or "header"
+            raise ValueError(f"its {where} is {shown(self.value)} instead of values with names")
+        return self.value.keys()
 
-    def items(self) -> list[Node]:
-        """The items of a list."""
+    def __len__(self) -> int:
         if not isinstance(self.value, list):
             raise ValueError(f"its {self.name} is {shown(self.value)} instead of a list")
-        return [Node(self._path(str(k)), v, self._arrays) for k, v in enumerate(self.value)]
+        return len(self.value)
 
-    def read_array(
-        self, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool = True
-    ) -> NDArray[Any]:
+    def __iter__(self) -> Iterator[Node]:
+        for k in range(len(self)):  # one at a time: a hostile list has many items
+            yield Node(self._path(str(k)), self.value[k], self._arrays)
+
+    def read_array(self, dtype: DTypeLike, shape: Shape, finite: bool = True) -> NDArray[Any]:
         """The array of this name, which must be of this type and shape."""
         return self._arrays.read(self.name, dtype, shape, finite)
 
@@ -67,43 +74,23 @@ class Node:
         return self._arrays.read_bits(self.name, shape)
 
     def fill_array(self, into: NDArray[Any]) -> None:
-        """Read the array of this name into one that there is."""
+        """Read the array of this name into the one that there is."""
         self._arrays.fill(self.name, into)
 
     def _path(self, name: str) -> str:
         return f"{self.name}-{name}" if self.name else name
 
-    def _named_values(self) -> dict[str, Any]:
-        if not isinstance(self.value, dict):
-            where = self.name or "header"
-            raise ValueError(f"its {where} is {shown(self.value)} instead of values with names")
-        return self.value
 
-    @property
-    def header(self) -> dict[str, Any]:
-        """The values in it."""
-        return self._named_values()
+def fits(sides: tuple[int, ...], shape: Shape) -> bool:
+    """Whether an array with these sides has this shape."""
+    return len(sides) == len(shape) and all(
+        n in (None, k) for n, k in zip(shape, sides, strict=True)
+    )
 
-    def array(
-        self, key: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool = True
-    ) -> NDArray[Any]:
-        """One of the arrays, of this type and shape; None stands for any length."""
-        return self._arrays.read(self._path(key), dtype, shape, finite)
 
-    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
-        """A binary array."""
-        return self._arrays.read_bits(self._path(key), shape)
-
-    def fill(self, into: dict[str, NDArray[Any]]) -> None:
-        """Read messages into arrays that are there already; infinities may be among them."""
-        for key, own in into.items():
-            self._arrays.fill(self._path(key), own)
-
-    def part(self, name: str) -> Node:
-        """A part of the file."""
-        part = self[name]
-        part._named_values()
-        return part
+def shape_text(shape: Shape) -> str:
+    """A shape for a message."""
+    return "×".join("any" if n is None else str(n) for n in shape)
 
 
 def shown(value: Any) -> str:

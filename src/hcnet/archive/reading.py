@@ -11,56 +11,32 @@ import math
 import os
 import stat
 import zipfile
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from hcnet.archive import layout
-from hcnet.archive.fields import listed, named, whole
-from hcnet.archive.nodes import Node, shown
+from hcnet.archive import kinds, layout
+from hcnet.archive.nodes import Node, Shape, fits, shape_text, shown
 from hcnet.images import BoolArray
 from hcnet.whole_files import file_path
 
 # Type and shape of an array.
 ArrayType = tuple[str, tuple[int, ...]]
-# Until all modules declare what they save.
-Section = Node
-
-
-class Source(Protocol):
-    """Where a model is read from: a file, or what `to_dict` made of it."""
-
-    @property
-    def header(self) -> dict[str, Any]:
-        """What is not an array."""
-        ...
-
-    def array(
-        self, key: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool = True
-    ) -> NDArray[Any]:
-        """One of the arrays, of this type and shape; None stands for any length."""
-        ...
-
-    def bits(self, key: str, shape: tuple[int, ...]) -> BoolArray:
-        """A binary array."""
-        ...
 
 
 class FileArrays:
     """The arrays of an open file (`archive.nodes.ArraySource`)."""
 
-    def __init__(self, archive: zipfile.ZipFile, about: dict[str, ArrayType]) -> None:
-        self._archive, self._types = archive, about
+    def __init__(self, archive: zipfile.ZipFile, types: dict[str, ArrayType]) -> None:
+        self._archive, self._types = archive, types
 
-    def read(
-        self, name: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool
-    ) -> NDArray[Any]:
-        """An array of this type and shape; None stands for any length."""
-        kind = np.dtype(dtype).newbyteorder("<")
-        values = np.empty(self._check(name, kind.str, shape), kind)
+    def read(self, name: str, dtype: DTypeLike, shape: Shape, finite: bool) -> NDArray[Any]:
+        """An array of this type and shape."""
+        stored = np.dtype(dtype).newbyteorder("<")
+        values = np.empty(self._check(name, stored.str, shape), stored)
         self._read_into(name, values)
-        if finite and kind.kind == "f" and not np.isfinite(values).all():
+        if finite and stored.kind == "f" and not np.isfinite(values).all():
             raise ValueError(f"its {name} holds values that are not numbers")
         return values.astype(np.dtype(dtype), copy=False)
 
@@ -71,30 +47,24 @@ class FileArrays:
         return np.unpackbits(packed, count=n).view(np.bool_).reshape(shape)
 
     def fill(self, name: str, into: NDArray[Any]) -> None:
-        """Read numbers into an array that there is already; infinities may be among them."""
+        """Read numbers, infinities included, into the array that there is."""
         if into.flags.c_contiguous and into.dtype == into.dtype.newbyteorder("<"):
             self._check(name, into.dtype.str, into.shape)
             self._read_into(name, into)
         else:
             into[...] = self.read(name, into.dtype, into.shape, finite=False)
 
-    def _check(self, name: str, dtype: str, shape: tuple[int | None, ...]) -> tuple[int, ...]:
-        """The shape of an array, which must be of this type and fit this one."""
+    def _check(self, name: str, dtype: str, shape: Shape) -> tuple[int, ...]:
+        """The sides of an array, which must be of this type and shape."""
         if name not in self._types:
             raise ValueError(f"its {name} is missing")
         came, sides = self._types[name]
-        fits = len(sides) == len(shape) and all(
-            n in (None, k) for n, k in zip(shape, sides, strict=True)
-        )
-        if came != dtype or not fits:
-            wanted = "×".join("any" if n is None else str(n) for n in shape)
-            raise ValueError(
-                f"its {name} is {came} of shape {shown(sides)} instead of {dtype} of {wanted}"
-            )
+        if came != dtype or not fits(sides, shape):
+            wanted = f"{dtype} of {shape_text(shape)}"
+            raise ValueError(f"its {name} is {came} of shape {shown(sides)} instead of {wanted}")
         return sides
 
     def _read_into(self, name: str, values: NDArray[Any]) -> None:
-        """Read an array whose type and shape are right."""
         with self._archive.open(layout.member(name)) as file:
             file.read(len(layout.array_header(*self._types[name])))
             flat = values.reshape(-1).view(np.uint8)
@@ -109,7 +79,7 @@ class Reader:
     ::
 
         with Reader(path) as file:
-            border = Choice(("full", "valid")).read(file["border"])
+            border = kinds.choice("full", "valid").read(file["border"])
     """
 
     def __init__(
@@ -143,90 +113,86 @@ class Reader:
         if isinstance(error, Exception):
             raise self.damaged(error) from error
 
-    def _open(self, file: BinaryIO) -> Node:
-        archive = zipfile.ZipFile(file)
-        members = archive.infolist()
-        names = [info.filename for info in members]
-        if not names or layout.HEADER not in names:
-            raise ValueError("it has no header")
-        about = self._read_header(archive, names.index(layout.HEADER))
-        self._check_version(about)
-        kind, library = about.get("kind"), about.get("library")
-        known = {"format", "version", "kind", "library", "arrays", "contents"}
-        if about.keys() != known or not isinstance(kind, str) or not isinstance(library, str):
-            raise ValueError("its header is incomplete, or says too much")
-        self.kind, self.library = kind, library
-        listed_arrays = _listed_arrays(about["arrays"])
-        wanted = [layout.HEADER, *map(layout.member, listed_arrays), layout.SUMS]
-        if names != wanted:
-            raise ValueError("its members are not those that its header lists")
-        _check_sizes(members, listed_arrays, self._path.stat().st_size)
-        _check_sums(archive, listed_arrays)
-        return Node("", named("contents", about["contents"]), FileArrays(archive, listed_arrays))
-
-    def _read_header(self, archive: zipfile.ZipFile, which: int) -> dict[str, Any]:
-        with archive.open(archive.infolist()[which]) as file:
-            text = file.read(layout.HEADER_BYTES + 1)
-        if len(text) > layout.HEADER_BYTES:
-            raise ValueError("its header is too long")
-        return named("header", json.loads(text, parse_constant=_no_number))
-
-    def _check_version(self, about: dict[str, Any]) -> None:
-        form, version = about.get("format"), about.get("version")
-        if form in ("hcnet-parts", "hcnet-network") and version == 1:
-            raise _OtherVersionError(
-                f"{self._path} was written before hcnet 0.1.0, in a format that is no longer read "
-                f"(file version 1); learn the model again and save it."
-            )
-        if form != layout.FORMAT:
-            raise ValueError(f"its format is {shown(form)}")
-        if whole("version", version, 2) > layout.VERSION:
-            raise _OtherVersionError(
-                f"{self._path} was written by a newer hcnet (file version {version}, this hcnet "
-                f"reads up to {layout.VERSION}); update hcnet."
-            )
-
     def damaged(self, error: Exception) -> ValueError:
-        """The sentence for what went wrong while something was made of the contents."""
+        """The sentence for an error while the contents were read."""
         why = " ".join(str(error).split()) or type(error).__name__
         why = why if len(why) <= 300 else why[:300] + "…"
         return ValueError(
             f"{self._path} is not a {self._wanted} of hcnet, or is damaged ({why}); {self._remedy}."
         )
 
+    def _open(self, file: BinaryIO) -> Node:
+        archive = zipfile.ZipFile(file)
+        members = archive.infolist()
+        names = [info.filename for info in members]
+        if layout.HEADER not in names:
+            raise ValueError("it has no header")
+        header = Node(
+            "", _read_header(archive, names.index(layout.HEADER)), FileArrays(archive, {})
+        )
+        self._check_version(header)
+        self.kind, self.library = (kinds.text().read(header[key]) for key in ("kind", "library"))
+        if {*header.names()} != {"format", "version", "kind", "library", "arrays", "contents"}:
+            raise ValueError("its header says too much")
+        types = {name: _array_type(header["arrays"][name]) for name in header["arrays"].names()}
+        if names != [layout.HEADER, *map(layout.member, types), layout.SUMS]:
+            raise ValueError("its members are not those that its header lists")
+        _check_sizes(members, types, self._path.stat().st_size)
+        _check_sums(archive, types)
+        contents = Node("", header["contents"].value, FileArrays(archive, types))
+        contents.names()
+        return contents
+
+    def _check_version(self, header: Node) -> None:
+        form = header.value.get("format")
+        if form in ("hcnet-parts", "hcnet-network") and header.value.get("version") == 1:
+            raise _OtherVersionError(
+                f"{self._path} was written before hcnet 0.1.0, in a format that is no longer read "
+                f"(file version 1); learn the model again and save it."
+            )
+        kinds.choice(layout.FORMAT).read(header["format"])
+        version = kinds.whole_number(2).read(header["version"])
+        if version > layout.VERSION:
+            raise _OtherVersionError(
+                f"{self._path} was written by a newer hcnet (file version {version}, this hcnet "
+                f"reads up to {layout.VERSION}); update hcnet."
+            )
+
 
 class _OtherVersionError(Exception):
     """A sound file, but not for this hcnet."""
 
 
-def _no_number(word: str) -> float:
+def _read_header(archive: zipfile.ZipFile, which: int) -> dict[str, Any]:
+    with archive.open(archive.infolist()[which]) as file:
+        text = file.read(layout.HEADER_BYTES + 1)
+    if len(text) > layout.HEADER_BYTES:
+        raise ValueError("its header is too long")
+    header = json.loads(text, parse_constant=_refuse_constant)
+    if not isinstance(header, dict):
+        raise ValueError(f"its header is {shown(header)}")
+    return header
+
+
+def _refuse_constant(word: str) -> float:
     raise ValueError(f"it says {word} where a number should be")
 
 
-def _listed_arrays(about: Any) -> dict[str, ArrayType]:
-    found = {}
-    for key, entry in named("list of arrays", about).items():
-        dtype, shape = listed("list of arrays", entry, 2)
-        if dtype not in layout.DTYPES:
-            raise ValueError(f"its {shown(key)} holds {shown(dtype)}, which is no kind of number")
-        sides = tuple(whole("list of arrays", side) for side in listed("list of arrays", shape))
-        if len(sides) > 8:
-            raise ValueError(f"its {shown(key)} has {len(sides)} dimensions")
-        found[key] = dtype, sides
-    return found
+def _array_type(node: Node) -> ArrayType:
+    dtype, sides = node
+    shape = kinds.list_of(kinds.whole_number(), most=8).read(sides)
+    return kinds.choice(*layout.DTYPES).read(dtype), tuple(shape)
 
 
 def _check_sizes(
-    members: list[zipfile.ZipInfo],
-    listed_arrays: dict[str, ArrayType],
-    file_size: int,
+    members: list[zipfile.ZipInfo], types: dict[str, ArrayType], file_size: int
 ) -> None:
-    """Every member is stored as it is, has the size that was said, and all fit into the file."""
+    """Members are stored as they are, have the sizes of the header, and all fit into the file."""
     for info in members:
         stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
         if not stored or info.flag_bits & ~0x800:  # which only says that names are UTF-8
             raise ValueError(f"its {shown(info.filename)} is packed or encrypted")
-    for info, (dtype, shape) in zip(members[1:-1], listed_arrays.values(), strict=True):
+    for info, (dtype, shape) in zip(members[1:-1], types.values(), strict=True):
         wanted = len(layout.array_header(dtype, shape)) + layout.array_bytes(dtype, shape)
         if info.file_size != wanted:
             raise ValueError(f"its {shown(info.filename)} has {info.file_size} bytes, not {wanted}")
@@ -234,16 +200,16 @@ def _check_sizes(
         raise ValueError("its members overlap")
 
 
-def _check_sums(archive: zipfile.ZipFile, listed_arrays: dict[str, ArrayType]) -> None:
-    """The checksums are right, and every array begins as it should."""
-    expected = [b"", *(layout.array_header(*about) for about in listed_arrays.values())]
+def _check_sums(archive: zipfile.ZipFile, types: dict[str, ArrayType]) -> None:
+    """The checksums are right, and every array begins with the header of its type."""
+    beginnings = [b"", *(layout.array_header(*about) for about in types.values())]
     *members, last = archive.infolist()
     lines = []
-    for info, beginning in zip(members, expected, strict=True):
+    for info, beginning in zip(members, beginnings, strict=True):
         with archive.open(info) as file:
             first = file.read(len(beginning))
             if first != beginning:
-                raise ValueError(f"its {shown(info.filename)} is not the array that was said")
+                raise ValueError(f"its {shown(info.filename)} is not the array of the header")
             digest = hashlib.sha256(first)
             while chunk := file.read(layout.CHUNK):
                 digest.update(chunk)

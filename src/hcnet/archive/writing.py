@@ -6,18 +6,15 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
-
-from numpy.typing import NDArray
 
 from hcnet.archive import layout
 from hcnet.archive.contents import Contents
 from hcnet.version import VERSION
 from hcnet.whole_files import write_whole
 
-# The same contents make the same file, whenever they are written.
+# The time of every member, so that the same contents make the same file.
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
@@ -44,33 +41,24 @@ def _write_members(target: IO[bytes], kind: str, contents: Contents) -> None:
             f"The header of a file may have {layout.HEADER_BYTES:,} bytes, and this one has "
             f"{len(text):,}; shorten the names of the classes."
         )
-    sums = []
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        sums.append(_write_member(archive, layout.HEADER, [text]))
+        sums = _write_member(archive, layout.HEADER, text)
         for key, array in arrays.items():
-            sums.append(_write_member(archive, layout.member(key), _array_parts(array)))
-        _write_member(archive, layout.SUMS, ["".join(sums).encode()])
+            beginning = layout.array_header(array.dtype.str, array.shape)
+            numbers = array.reshape(-1).view("u1").data if array.size else b""
+            sums += _write_member(archive, layout.member(key), beginning, numbers)
+        _write_member(archive, layout.SUMS, sums.encode())
 
 
-def _array_parts(array: NDArray[Any]) -> list[Any]:
-    header = layout.array_header(array.dtype.str, array.shape)
-    return [header] if array.size == 0 else [header, array.reshape(-1).view("u1").data]
-
-
-def _write_member(archive: zipfile.ZipFile, name: str, parts: list[Any]) -> str:
+def _write_member(archive: zipfile.ZipFile, name: str, *parts: Any) -> str:
     """Write a member; its line in the list of checksums."""
     info = zipfile.ZipInfo(name, _LONG_AGO)
-    info.file_size = sum(len(part) for part in parts)  # tells whether it needs 64-bit sizes
+    info.file_size = sum(len(part) for part in parts)  # decides whether sizes take 64 bits
     digest = hashlib.sha256()
     with archive.open(info, "w") as file:
         for part in parts:
-            for chunk in _chunks(part):
+            for start in range(0, len(part), layout.CHUNK):
+                chunk = memoryview(part)[start : start + layout.CHUNK]
                 digest.update(chunk)
                 file.write(chunk)
     return f"{digest.hexdigest()}  {name}\n"
-
-
-def _chunks(part: Any) -> Iterator[Any]:
-    view = memoryview(part)
-    for start in range(0, len(view), layout.CHUNK):
-        yield view[start : start + layout.CHUNK]

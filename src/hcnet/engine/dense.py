@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.kinds import EachOf, Flag, InPlace, WholeNumber
-from hcnet.archive.state import Attributes, Fields, Stateful
+from hcnet.archive import kinds
+from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.base import Engine, rebuild
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
@@ -50,10 +50,10 @@ class DensePassing(Stateful):
     def saved_fields(self, finished: bool) -> Fields:
         """All messages and beliefs."""
         return {
-            "_sweeps": WholeNumber(),
-            "_fresh": Flag(),
-            "_messages": Attributes({name: InPlace() for name in _SAVED}),
-            "_sums": EachOf([InPlace(), InPlace()]),
+            "_sweeps": kinds.whole_number(),
+            "_fresh": kinds.flag(),
+            "_messages": kinds.attributes({name: kinds.array_in_place() for name in _SAVED}),
+            "_sums": kinds.each_of([kinds.array_in_place(), kinds.array_in_place()]),
         }
 
     def hear(self, evidence: FloatArray) -> None:

@@ -19,8 +19,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet import checkpoint as checkpoints
+from hcnet.archive import kinds
 from hcnet.archive.contents import Contents
-from hcnet.archive.kinds import Choice, Converted, Generator, Kind, Number, WholeNumber
+from hcnet.archive.kinds import Kind
 from hcnet.archive.nodes import Node, shown
 from hcnet.archive.reading import Reader
 from hcnet.archive.state import save
@@ -43,15 +44,15 @@ from hcnet.validation.parameters import (
 _WITHOUT_INFLUENCE = ("max_seconds", "max_memory", "verbose")
 # Attributes about learning that a file holds.
 _SUMMARY: dict[str, Kind] = {
-    "n_iter_": WholeNumber(),
-    "memory_": WholeNumber(),
-    "n_images_seen_": WholeNumber(),
-    "seconds_": Number(),
-    "log_joint_": Number(),
-    "cost_": Number(),
-    "compression_ratio_": Number(),
-    "status_": Converted(
-        Choice([*Status.__members__]),
+    "n_iter_": kinds.whole_number(),
+    "memory_": kinds.whole_number(),
+    "n_images_seen_": kinds.whole_number(),
+    "seconds_": kinds.number(),
+    "log_joint_": kinds.number(),
+    "cost_": kinds.number(),
+    "compression_ratio_": kinds.number(),
+    "status_": kinds.converted(
+        kinds.choice(*Status.__members__),
         lambda sentence: Status(sentence).name,
         lambda name: Status[name].value,
     ),
@@ -161,7 +162,8 @@ class Estimator(BaseEstimator):
         self._check_parameters()  # before there is a file
         seed, generator = self.random_state, None
         if not (seed is None or isinstance(seed, int | np.integer)):
-            generator = text_digest(json.dumps(Generator().write(check_random_state(seed)).header))
+            state = kinds.generator().write(check_random_state(seed)).header
+            generator = text_digest(json.dumps(state))
         parameters = self._plain_parameters() | (settings or {})
         for name in _WITHOUT_INFLUENCE:
             parameters.pop(name)

@@ -436,7 +436,7 @@ class HCN(NetworkClassifier):
     @classmethod
     def _parameter(cls, name: str, node: Node) -> Any:
         if name == "layers":
-            return [Layer(**_arguments(about)) for about in node.items()]
+            return [Layer(**_arguments(about)) for about in node]
         if name == "inference" and not isinstance(node.value, str):
             return Inference(**_arguments(node))
         return super()._parameter(name, node)

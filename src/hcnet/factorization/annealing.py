@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logit
 
-from hcnet.archive.kinds import Constant, Generator, InPlace, Kind, Optional, WholeNumber
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
 from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.factorization.binary_factors import (
@@ -81,12 +82,12 @@ class Annealing(Stateful):
 
     def saved_fields(self, finished: bool) -> Fields:
         """The factors, the parameters, and the number of steps."""
-        rank = self.factors.rank
+        parameters = kinds.optional(Parameters.kind(self.factors.rank))
         return {
-            "_rng": Generator(),
-            "_done": WholeNumber(),
+            "_rng": kinds.generator(),
+            "_done": kinds.whole_number(),
             "factors": self.factors.kind,
-            "_parameters": Constant(None) if finished else Optional(Parameters.kind(rank)),
+            "_parameters": kinds.constant(None) if finished else parameters,
         }
 
     @property
@@ -159,12 +160,12 @@ class PosteriorMean(Stateful):
     def saved_fields(self, finished: bool) -> Fields:
         """The sample, and the sums over all of them."""
         return {
-            "_rng": Generator(),
-            "_done": WholeNumber(),
-            "n_samples": WholeNumber(),
-            "_sum": InPlace(),
-            "_votes_S": InPlace(),
-            "_votes_W": InPlace(),
+            "_rng": kinds.generator(),
+            "_done": kinds.whole_number(),
+            "n_samples": kinds.whole_number(),
+            "_sum": kinds.array_in_place(),
+            "_votes_S": kinds.array_in_place(),
+            "_votes_W": kinds.array_in_place(),
             "_factors": self._factors.kind,
             "_parameters": Parameters.kind(self._factors.rank),
         }
@@ -172,7 +173,7 @@ class PosteriorMean(Stateful):
     @property
     def saved_best(self) -> Kind:
         """The process itself."""
-        return Constant(self)
+        return kinds.constant(self)
 
     def measure(self) -> Measurement:
         """The number of samples: the more, the better."""

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logit
 
-from hcnet.archive.kinds import Array, BinaryArray, Kind, Object, Probability
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
 from hcnet.grid import on_grid
 from hcnet.images import BoolArray, FloatArray, Noise
 from hcnet.objective import Counts, Priors
@@ -67,8 +68,8 @@ class Factors:
     @property
     def kind(self) -> Kind:
         """Factors of the same shapes, for files."""
-        S, W = (BinaryArray(bits.shape, np.int8) for bits in (self.S, self.W))
-        return Object(Factors, S=S, W=W)
+        S, W = (kinds.binary_array(bits.shape, np.int8) for bits in (self.S, self.W))
+        return kinds.object_of(Factors, S=S, W=W)
 
     @classmethod
     def zeros(cls, table: Table, rank: int) -> Factors:
@@ -137,9 +138,9 @@ class Parameters:
     @staticmethod
     def kind(rank: int) -> Kind:
         """Parameters of so many components, for files."""
-        share, priors = Probability(most=1.0), Array(np.float32, (rank,))
-        noise = Object(Noise, p01=share, p10=share)
-        return Object(Parameters, noise=noise, prior_S=priors, prior_W=priors)
+        share, priors = kinds.probability(most=1.0), kinds.array(np.float32, (rank,))
+        noise = kinds.object_of(Noise, p01=share, p10=share)
+        return kinds.object_of(Parameters, noise=noise, prior_S=priors, prior_W=priors)
 
 
 def estimate_parameters(factors: Factors, table: Table, fixed: Priors, shared: bool) -> Parameters:

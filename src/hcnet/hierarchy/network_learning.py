@@ -11,17 +11,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import logit
 
-from hcnet.archive.kinds import (
-    BinaryArray,
-    EachOf,
-    Kind,
-    ListOf,
-    Number,
-    NumberOrInfinity,
-    Object,
-    WholeNumber,
-)
-from hcnet.archive.state import Fields, Part, Stateful
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
+from hcnet.archive.state import Fields, Stateful, part
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.devices import room_for
@@ -89,8 +81,10 @@ class Decided:
     @staticmethod
     def kind(network: Network) -> Kind:
         """Decided weights of a network, for files."""
-        weights = EachOf([BinaryArray(level.weight_shape) for level in network.levels])
-        return Object(Decided, weights=weights, log_joint=Number())
+        weights = kinds.each_of(
+            [kinds.binary_array(level.weight_shape) for level in network.levels]
+        )
+        return kinds.object_of(Decided, weights=weights, log_joint=kinds.number())
 
 
 class NetworkLearning(Stateful):
@@ -148,10 +142,10 @@ class NetworkLearning(Stateful):
         decided = self.saved_best
         return {
             "_now": decided,
-            "_voters": ListOf(decided, most=VOTERS),
-            "_changed": WholeNumber(),
-            "_belief_change": NumberOrInfinity(),
-            "_passing": Part(finished),
+            "_voters": kinds.list_of(decided, most=VOTERS),
+            "_changed": kinds.whole_number(),
+            "_belief_change": kinds.number_or(math.inf),
+            "_passing": part(finished),
         }
 
     @property

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
-from hcnet.archive.kinds import EachOf, Generator, InPlace, Kind, NumberOrInfinity
-from hcnet.archive.state import Attributes, Fields, Part, Stateful
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
+from hcnet.archive.state import Fields, Stateful, part
 from hcnet.engine.base import FeaturePassing
 from hcnet.engine.choice import BELIEFS, keeps_active_set, pools_by, start_passing
 from hcnet.engine.choice import passing_memory as layer_memory
@@ -80,16 +82,16 @@ class NetworkPassing(Stateful):
 
     def saved_fields(self, finished: bool) -> Fields:
         """All messages; once they are of no interest, the random generator alone."""
-        fields: dict[str, Kind] = {"_rng": Generator(), "change": NumberOrInfinity()}
+        fields: dict[str, Kind] = {"_rng": kinds.generator(), "change": kinds.number_or(math.inf)}
         if finished:
             return fields
-        messages = InPlace(self._engine.fetch, self._engine.hold)
+        messages = kinds.array_in_place(self._engine.fetch, self._engine.hold)
         n, pools = len(self._trees), {"to_U": messages, "from_pool": messages, "to_R": messages}
         return fields | {
             "_image_down": messages,
-            "_up": EachOf([messages] * n),
-            "_pools": EachOf([Attributes(pools)] * n),
-            "_trees": EachOf([Part()] * n),
+            "_up": kinds.each_of([messages] * n),
+            "_pools": kinds.each_of([kinds.attributes(pools)] * n),
+            "_trees": kinds.each_of([part()] * n),
         }
 
     def forward(self, schedule: Schedule, damping: Sequence[float]) -> None:

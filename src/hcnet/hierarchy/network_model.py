@@ -9,23 +9,8 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.archive import kinds
 from hcnet.archive.contents import Contents
-from hcnet.archive.kinds import (
-    BELOW_HALF,
-    LARGEST_SIDE,
-    Array,
-    BinaryArray,
-    Choice,
-    Converted,
-    ListOf,
-    Number,
-    Object,
-    Optional,
-    Plain,
-    Probability,
-    Size,
-    WholeNumber,
-)
 from hcnet.archive.nodes import Node
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Noise
@@ -71,13 +56,6 @@ class _StoredNetwork(NamedTuple):
     classes: list[Any]
 
 
-class _ClassName(Plain):
-    expected = "a text or a number"
-
-    def accepts(self, value: Any) -> bool:
-        return isinstance(value, str | bool) or Number().accepts(value)
-
-
 def _to_file(model: NetworkModel) -> _StoredNetwork:
     network, names = model.network, model.classes.tolist()
     odd = [name for name in names if not isinstance(name, bool | int | float | str)]
@@ -121,7 +99,7 @@ def _from_file(stored: _StoredNetwork) -> NetworkModel:
 def _level(about: _StoredLevel, channels: int, below: tuple[int, int]) -> Level:
     n_features, n_channels, *(height, width) = about.weights.shape
     window = about.window
-    if not window.size or not ((window > 0) & (window <= LARGEST_SIDE)).all():
+    if not window.size or not ((window > 0) & (window <= kinds.LARGEST_SIDE)).all():
         raise ValueError("its pools hold what is no probability")
     if window.size > MOST_MEMBERS:
         raise ValueError(f"its pools have {window.size} positions")
@@ -141,23 +119,27 @@ def _names(names: list[Any]) -> NDArray[Any]:
     return plain if plain.tolist() == names else np.array(names, object)
 
 
-_NOISE = Probability(most=BELOW_HALF)
-_LEVEL = Object(
-    _StoredLevel,
-    pool_border=Choice(get_args(PoolBorder)),
-    p_W=Probability(),
-    window=Array(np.float64, (None, None)),
-    weights=BinaryArray((None, None, None, None)),
+_CLASS_NAME = kinds.plain(
+    "a text or a number",
+    lambda name: isinstance(name, str | bool) or kinds.is_number(name),
 )
-_KIND = Converted(
-    Object(
+_NOISE = kinds.probability(most=kinds.BELOW_HALF)
+_LEVEL = kinds.object_of(
+    _StoredLevel,
+    pool_border=kinds.choice(*get_args(PoolBorder)),
+    p_W=kinds.probability(),
+    window=kinds.array(np.float64, (None, None)),
+    weights=kinds.binary_array((None, None, None, None)),
+)
+_KIND = kinds.converted(
+    kinds.object_of(
         _StoredNetwork,
-        image_size=Size(),
-        noise=Object(Noise, p01=_NOISE, p10=_NOISE),
-        levels=ListOf(_LEVEL, least=1),
-        categories=ListOf(WholeNumber()),
-        p_on=Optional(Probability()),
-        classes=ListOf(_ClassName()),
+        image_size=kinds.size(),
+        noise=kinds.object_of(Noise, p01=_NOISE, p10=_NOISE),
+        levels=kinds.list_of(_LEVEL, least=1),
+        categories=kinds.list_of(kinds.whole_number()),
+        p_on=kinds.optional(kinds.probability()),
+        classes=kinds.list_of(_CLASS_NAME),
     ),
     _to_file,
     _from_file,

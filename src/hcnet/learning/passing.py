@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import logit
 
-from hcnet.archive.kinds import Array, Generator, Kind, NumberOrInfinity, Optional, WholeNumber
-from hcnet.archive.state import Fields, Part, Stateful
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
+from hcnet.archive.state import Fields, Stateful, part
 from hcnet.engine.base import ActiveSet, FeaturePassing
 from hcnet.engine.choice import (
     BELIEFS,
@@ -103,14 +104,14 @@ class MessagePassing(Stateful):
     def saved_fields(self, finished: bool) -> Fields:
         """All messages; once it is finished, only the best state was of interest."""
         if finished:
-            return {"_rng": Generator()}
+            return {"_rng": kinds.generator()}
         return {
-            "_rng": Generator(),
-            "_passing": Part(),
-            "_sweeps": WholeNumber(),
-            "_changed": WholeNumber(),
-            "_belief_change": NumberOrInfinity(),
-            "_learned": Optional(Array(np.float32, self._weight_prior.shape)),
+            "_rng": kinds.generator(),
+            "_passing": part(),
+            "_sweeps": kinds.whole_number(),
+            "_changed": kinds.whole_number(),
+            "_belief_change": kinds.number_or(math.inf),
+            "_learned": kinds.optional(kinds.array(np.float32, self._weight_prior.shape)),
         }
 
     @property

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hcnet.archive.kinds import Array, EachOf, Kind, Number, Object, Optional
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
 from hcnet.grid import on_grid
 from hcnet.images import FloatArray
 
@@ -27,8 +28,10 @@ class Beliefs:
     @staticmethod
     def kind(shapes: Sequence[tuple[int, ...]]) -> Kind:
         """Beliefs of these shapes, for files."""
-        arrays = EachOf([Array(np.float32, shape) for shape in shapes])
-        return Object(Beliefs, initial=arrays, forgetting=Number(0, 1), now=Optional(arrays))
+        arrays = kinds.each_of([kinds.array(np.float32, shape) for shape in shapes])
+        return kinds.object_of(
+            Beliefs, initial=arrays, forgetting=kinds.number(0, 1), now=kinds.optional(arrays)
+        )
 
     def prior(self) -> list[FloatArray]:
         """What the next minibatch starts from."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.kinds import BinaryArray, Converted, EachOf, ListOf
+from hcnet.archive import kinds
 from hcnet.archive.nodes import Node
 from hcnet.archive.state import Fields, restore
 from hcnet.engine.driver import Measurement
@@ -102,8 +102,12 @@ class NetworkStream(Stream):
 
     def saved_fields(self, finished: bool) -> Fields:
         """Also the weights after the last minibatches."""
-        voter = EachOf([BinaryArray(level.weight_shape) for level in self.network.levels])
-        voters = Converted(ListOf(voter, 1, VOTERS), list, lambda found: deque(found, VOTERS))
+        voter = kinds.each_of(
+            [kinds.binary_array(level.weight_shape) for level in self.network.levels]
+        )
+        voters = kinds.converted(
+            kinds.list_of(voter, 1, VOTERS), list, lambda found: deque(found, VOTERS)
+        )
         return {**super().saved_fields(finished), "voters": voters}
 
     @classmethod

@@ -13,21 +13,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.kinds import (
-    BELOW_HALF,
-    LARGEST_COUNT,
-    LARGEST_SIDE,
-    Array,
-    BinaryArray,
-    Choice,
-    Converted,
-    Number,
-    Object,
-    Optional,
-    Probability,
-    Size,
-    WholeNumber,
-)
+from hcnet.archive import kinds
 from hcnet.archive.nodes import Node
 from hcnet.archive.state import Fields, restore
 from hcnet.engine.choice import start_dense
@@ -124,21 +110,25 @@ class _RecentImages:
         return cls(sizes, pixels, np.concatenate([image.observed.reshape(-1) for image in images]))
 
 
-_RECENT = Object(
+_RECENT = kinds.object_of(
     _RecentImages,
-    sizes=Array(np.int64, (None, 2)),
-    pixels=BinaryArray((None,)),
-    observed=BinaryArray((None,)),
+    sizes=kinds.array(np.int64, (None, 2)),
+    pixels=kinds.binary_array((None,)),
+    observed=kinds.binary_array((None,)),
 )
-_SHAPE = Object(
+_SHAPE = kinds.object_of(
     PartsShape,
-    n_features=WholeNumber(1),
-    n_channels=WholeNumber(1),
-    feature_size=Size(),
-    border=Choice(get_args(Border)),
+    n_features=kinds.whole_number(1),
+    n_channels=kinds.whole_number(1),
+    feature_size=kinds.size(),
+    border=kinds.choice(*get_args(Border)),
 )
-_OPEN_PRIORS = Object(
-    Priors, **{prior.name: Optional(Probability(most=BELOW_HALF)) for prior in fields(Priors)}
+_OPEN_PRIORS = kinds.object_of(
+    Priors,
+    **{
+        prior.name: kinds.optional(kinds.probability(most=kinds.BELOW_HALF))
+        for prior in fields(Priors)
+    },
 )
 
 
@@ -239,18 +229,18 @@ class PartsStream(Stream):
 
     def saved_fields(self, finished: bool) -> Fields:
         """Also the shape, the counts and the last images."""
-        tally = Object(
+        tally = kinds.object_of(
             Tally,
-            use=Array(np.float64, (self.shape.n_features,)),
-            positions=Number(0, LARGEST_COUNT),
-            pixels=Array(np.float64, (4,)),
+            use=kinds.array(np.float64, (self.shape.n_features,)),
+            positions=kinds.number(0, kinds.LARGEST_COUNT),
+            pixels=kinds.array(np.float64, (4,)),
         )
         return {
             **super().saved_fields(finished),
             "shape": _SHAPE,
             "open_priors": _OPEN_PRIORS,
             "tally": tally,
-            "recent": Converted(_RECENT, _RecentImages.of, self._recent_from_file),
+            "recent": kinds.converted(_RECENT, _RecentImages.of, self._recent_from_file),
         }
 
     @classmethod
@@ -268,13 +258,16 @@ class PartsStream(Stream):
         if self.beliefs.initial[0].shape != self.shape.weights:
             raise ValueError("its shape is not that of its beliefs")
         counts = np.concatenate([self.tally.use, self.tally.pixels])
-        if not ((counts >= 0) & (counts <= LARGEST_COUNT)).all():
+        if not ((counts >= 0) & (counts <= kinds.LARGEST_COUNT)).all():
             raise ValueError("its tally holds numbers that are not counts")
 
     def _recent_from_file(self, stored: _RecentImages) -> deque[Minibatch]:
         channels, (h, w) = self.shape.n_channels, self.shape.feature_size
         sizes = stored.sizes.tolist()
-        if not all(h <= side[0] <= LARGEST_SIDE and w <= side[1] <= LARGEST_SIDE for side in sizes):
+        if not all(
+            h <= side[0] <= kinds.LARGEST_SIDE and w <= side[1] <= kinds.LARGEST_SIDE
+            for side in sizes
+        ):
             raise ValueError("its recent images are smaller than its features, or too large")
         ends = [*itertools.accumulate(channels * height * width for height, width in sizes)]
         if not sizes or not len(stored.pixels) == len(stored.observed) == ends[-1]:

@@ -9,19 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.archive.kinds import (
-    Constant,
-    Converted,
-    Generator,
-    Kind,
-    Number,
-    NumberOrInfinity,
-    Object,
-    Optional,
-    Text,
-    WholeNumber,
-)
-from hcnet.archive.state import Fields, Part, Stateful
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
+from hcnet.archive.state import Fields, Stateful, part
 from hcnet.checkpoint import digest, other_data, text_digest
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Record, Status, run
 from hcnet.memory import check_memory
@@ -70,9 +60,9 @@ class Stream(Stateful):
         The options are not in it; `configure` may change them at any time.
         """
         return {
-            "rng": Generator(),
-            "n_images": WholeNumber(1),
-            "n_batches": WholeNumber(1),
+            "rng": kinds.generator(),
+            "n_images": kinds.whole_number(1),
+            "n_batches": kinds.whole_number(1),
             "beliefs": Beliefs.kind([initial.shape for initial in self.beliefs.initial]),
         }
 
@@ -103,14 +93,14 @@ class _Seen:
     fingerprint: str
 
 
-_SEEN = Object(_Seen, batches=WholeNumber(), fingerprint=Text())
-_MEASUREMENT = Object(
+_SEEN = kinds.object_of(_Seen, batches=kinds.whole_number(), fingerprint=kinds.text())
+_MEASUREMENT = kinds.object_of(
     Measurement,
-    objective=NumberOrInfinity(infinity=-math.inf),
-    changed_weights=WholeNumber(),
-    belief_change=Optional(Number()),
-    note=Text(),
-    figure=Text(),
+    objective=kinds.number_or(-math.inf),
+    changed_weights=kinds.whole_number(),
+    belief_change=kinds.optional(kinds.number()),
+    note=kinds.text(),
+    figure=kinds.text(),
 )
 
 
@@ -146,15 +136,15 @@ class _Minibatches(Stateful):
     def saved_fields(self, finished: bool) -> Fields:
         """The minibatches that were learned from, the stream, and its last measurement."""
         return {
-            "_seen": Converted(_SEEN, lambda seen: seen, self._skip),
-            "_stream": Part(),
+            "_seen": kinds.converted(_SEEN, lambda seen: seen, self._skip),
+            "_stream": part(),
             "_last": _MEASUREMENT,
         }
 
     @property
     def saved_best(self) -> Kind:
         """Nothing."""
-        return Constant(None)
+        return kinds.constant(None)
 
     def _skip(self, seen: _Seen) -> _Seen:
         """Skip the minibatches that were learned from, which must be the same."""

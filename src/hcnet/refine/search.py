@@ -11,20 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.kinds import (
-    Array,
-    Constant,
-    Converted,
-    DictOf,
-    Flag,
-    Generator,
-    Kind,
-    ListOf,
-    Number,
-    Object,
-    Optional,
-    WholeNumber,
-)
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
 from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.engine.threads import LookAhead
@@ -119,24 +107,27 @@ class Search(Stateful):
 
     def saved_fields(self, finished: bool) -> Fields:
         """The solution, and how far the search has come."""
-        statistics = Object(
-            MoveStatistics, tried=WholeNumber(), accepted=WholeNumber(), bits_saved=Number()
+        statistics = kinds.object_of(
+            MoveStatistics,
+            tried=kinds.whole_number(),
+            accepted=kinds.whole_number(),
+            bits_saved=kinds.number(),
         )
         return {
-            "rng": Generator(),
-            "_seed": WholeNumber(),
+            "rng": kinds.generator(),
+            "_seed": kinds.whole_number(),
             "now": self.saved_best,
-            "statistics": DictOf(statistics),
-            "_idle": WholeNumber(),
-            "_done": WholeNumber(),
-            "_round_began": WholeNumber(),
-            "_opened": Flag(),
-            "_helped": Flag(),
-            "_order": Optional(ListOf(WholeNumber())),
-            "_resort": Flag(),
-            "_at": WholeNumber(),
+            "statistics": kinds.dict_of(statistics),
+            "_idle": kinds.whole_number(),
+            "_done": kinds.whole_number(),
+            "_round_began": kinds.whole_number(),
+            "_opened": kinds.flag(),
+            "_helped": kinds.flag(),
+            "_order": kinds.optional(kinds.list_of(kinds.whole_number())),
+            "_resort": kinds.flag(),
+            "_at": kinds.whole_number(),
             # Keys hold the numbers of placements, and may be too many for a header.
-            "_failed": Constant(set()) if finished else _KEYS,
+            "_failed": kinds.constant(set()) if finished else _KEYS,
         }
 
     @property
@@ -268,4 +259,4 @@ def _keys_from_bytes(text: NDArray[np.uint8]) -> set[tuple[object, ...] | None]:
     return {tuple(key) for key in json.loads(text.tobytes())}
 
 
-_KEYS = Converted(Array(np.uint8, (None,)), _keys_to_bytes, _keys_from_bytes)
+_KEYS = kinds.converted(kinds.array(np.uint8, (None,)), _keys_to_bytes, _keys_from_bytes)

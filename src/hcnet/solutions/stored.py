@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.kinds import Array, BinaryArray, Converted, Kind, Object
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
 from hcnet.images import BoolArray
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import Improver
@@ -27,12 +28,16 @@ def explanation_kind(improver: Improver) -> Kind:
         W = found.weights() if found.features else np.zeros((0, *shape), bool)
         return _Stored(W, found.placements)
 
-    def from_file(stored: _Stored) -> Explanation:
-        W, placements = stored
+    def from_file(found: _Stored) -> Explanation:
+        W, placements = found
         ends = (n_images, len(W), *layer.placement_size)
         if ((placements < 0) | (placements >= ends)).any():
             raise ValueError("its placements lie outside the images")
         return improver.evaluate([improver.feature(w) for w in W], placements, prune=False)
 
-    kinds = {"features": BinaryArray((None, *shape)), "placements": Array(np.int64, (None, 4))}
-    return Converted(Object(_Stored, **kinds), to_file, from_file)
+    stored = kinds.object_of(
+        _Stored,
+        features=kinds.binary_array((None, *shape)),
+        placements=kinds.array(np.int64, (None, 4)),
+    )
+    return kinds.converted(stored, to_file, from_file)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter
 
-from hcnet.archive.kinds import BinaryArray, Constant, Converted, Generator, Kind, WholeNumber
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
 from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.convolution import elements
@@ -153,16 +154,18 @@ class PartSearch(Stateful):
     def saved_fields(self, finished: bool) -> Fields:
         """The parts: placements and cost follow from them."""
         return {
-            "_rng": Generator(),
-            "_changed": WholeNumber(),
-            "W": Constant(self.W) if finished else BinaryArray(self.W.shape),
+            "_rng": kinds.generator(),
+            "_changed": kinds.whole_number(),
+            "W": kinds.constant(self.W) if finished else kinds.binary_array(self.W.shape),
         }
 
     @property
     def saved_best(self) -> Kind:
         """The parts and their placements."""
-        parts = BinaryArray(self.W.shape)
-        return Converted(parts, lambda state: state[0], lambda W: (W, self._images.explain(W)))
+        parts = kinds.binary_array(self.W.shape)
+        return kinds.converted(
+            parts, lambda state: state[0], lambda W: (W, self._images.explain(W))
+        )
 
     def after_restore(self, finished: bool) -> None:
         """Work out placements and cost."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.archive.kinds import Array, Object
+from hcnet.archive import kinds
 from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.active import admission, closed_form
 from hcnet.engine.active.admission import Tiling, admitted, per_tile, tiling
@@ -67,17 +67,18 @@ class ActivePassing(Stateful):
     def saved_fields(self, finished: bool) -> Fields:
         """Active placements, all messages and beliefs; their edges follow from them."""
         board, weights, any_length = (
-            Array(np.float32, shape, finite=False)
+            kinds.array(np.float32, shape, finite=False)
             for shape in (self._observed.shape, self._weight_prior.shape, (None,))
         )
-        where = Array(np.int64, (None,))
+        where = kinds.array(np.int64, (None,))
+        edges = kinds.object_of(self._edges_of, where=where, to_S=any_length, to_W=any_length)
         return {
             "_E": board,
             "_U": board,
             "_carried": weights,
             "_W": weights,
             # With the U and W that were restored before.
-            "_edges": Object(self._edges_of, where=where, to_S=any_length, to_W=any_length),
+            "_edges": edges,
             "_S": any_length,
             "_sums": any_length,
             "_prior": any_length,

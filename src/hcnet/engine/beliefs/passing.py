@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from hcnet.archive.kinds import Array, Converted, EachOf, InPlace
+from hcnet.archive import kinds
 from hcnet.archive.state import Fields
 from hcnet.engine.beliefs import sums
 from hcnet.engine.beliefs.quiet import evidence_against, quiet_trees
@@ -60,11 +60,11 @@ class BeliefPassing(DensePassing):
 
     def saved_fields(self, finished: bool) -> Fields:
         """Also the evidence and the sums of quiet trees."""
-        evidence = Array(np.float32, self._quiet.evidence.shape, finite=False)
+        evidence = kinds.array(np.float32, self._quiet.evidence.shape, finite=False)
         return {
             **super().saved_fields(finished),
-            "_quiet_sums": EachOf([InPlace(), InPlace()]),
-            "_quiet": Converted(evidence, lambda quiet: quiet.evidence, quiet_trees),
+            "_quiet_sums": kinds.each_of([kinds.array_in_place(), kinds.array_in_place()]),
+            "_quiet": kinds.converted(evidence, lambda quiet: quiet.evidence, quiet_trees),
         }
 
     def hear(self, evidence: FloatArray) -> None:

@@ -8,7 +8,7 @@ from typing import assert_never
 
 import numpy as np
 
-from hcnet.archive.kinds import Array, Converted, InPlace
+from hcnet.archive import kinds
 from hcnet.archive.state import Fields, Stateful
 from hcnet.engine.active.admission import AT_ONCE, admitted, per_tile, tiles_of, tiling
 from hcnet.engine.active.geometry import (
@@ -94,9 +94,9 @@ class ActiveCUDAPassing(Stateful):
         """Active placements, all messages and beliefs; the lists of trees follow from them."""
         names = ("_to_S", "_to_W", "_E", "_U", "_carried", "_W", "_S", "_sums")
         return {
-            "_where": Array(np.int64, self._where.shape),
-            **{name: InPlace(fetch, hold) for name in names},
-            "_prior": Converted(Array(np.float32, (None,), finite=False), fetch, hold),
+            "_where": kinds.array(np.int64, self._where.shape),
+            **{name: kinds.array_in_place(fetch, hold) for name in names},
+            "_prior": kinds.converted(kinds.array(np.float32, (None,), finite=False), fetch, hold),
         }
 
     def after_restore(self, finished: bool) -> None:

@@ -14,7 +14,6 @@ from hcnet.datasets import boolean_matrix, letters, shapes
 from hcnet.engine.placements import placement_memory
 from hcnet.hierarchy import batches
 from hcnet.images import Images
-from hcnet.inference import layer_for
 from hcnet.memory import NotEnoughMemoryError, check_memory
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.improver import Improver
@@ -70,7 +69,7 @@ def test_finding_parts_has_a_limit_too():
     model = FeatureLearner(4, 6, max_iter=0, n_init=1, random_state=0).fit(PAGE[:, :, :40, :40])
     worst = np.ones((1, 1, 24, 24), bool)  # everything fits everywhere
     images = Images(worst, worst)
-    improver = Improver(Canvas(layer_for(model._model, images), images), model._model.priors)
+    improver = Improver(Canvas(model._model.layer(images.size), images), model._model.priors)
     needed = placement_memory([improver.feature(W) for W in model.features_])
     model.set_params(max_memory=needed)
     assert memory_peak(lambda: model.denoise(worst)) <= 1.1 * needed + BESIDE * worst.size

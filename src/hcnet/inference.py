@@ -18,12 +18,6 @@ from hcnet.solutions.explanation import NOWHERE, Explanation, IntArray
 from hcnet.solutions.improver import Improver
 
 
-def layer_for(model: PartsModel, images: Images) -> FeatureLayer:
-    """The model's layer for images of this size."""
-    F, channels, h, w = model.features.shape
-    return FeatureLayer(F, channels, (h, w), images.size, model.border)
-
-
 def explain(
     model: PartsModel, images: Images, rng: np.random.Generator, max_memory: int | None = None
 ) -> Explanation:
@@ -31,7 +25,7 @@ def explain(
 
     The joint log-probability decides between them.
     """
-    improver = Improver(Canvas(layer_for(model, images), images), model.priors)
+    improver = Improver(Canvas(model.layer(images.size), images), model.priors)
     features = [improver.feature(weights) for weights in model.features]
     remedy = f"pass fewer images at a time (now {images.n_images}), or pieces of them"
     check_memory("Finding the parts", placement_memory(features), max_memory, remedy)
@@ -48,11 +42,13 @@ def explain(
     )
 
 
-def reconstruct(model: PartsModel, placements: IntArray, images: Images) -> BoolArray:
-    """R = bconv(S, W), cut to the image."""
-    layer = layer_for(model, images)
-    (H, W), (h, w), (oh, ow) = layer.image_size, layer.feature_size, layer.overhang
-    board = np.zeros((images.n_images, layer.n_channels, H + 2 * oh, W + 2 * ow), bool)
+def reconstruct(
+    model: PartsModel, placements: IntArray, n_images: int, image_size: tuple[int, int]
+) -> BoolArray:
+    """R = bconv(S, W), cut to the images."""
+    layer = model.layer(image_size)
+    (H, W), (h, w), (oh, ow) = image_size, layer.feature_size, layer.overhang
+    board = np.zeros((n_images, layer.n_channels, H + 2 * oh, W + 2 * ow), bool)
     for n, f, r, c in placements:
         board[n, :, r : r + h, c : c + w] |= model.features[f]
     return board[:, :, oh : oh + H, ow : ow + W]
@@ -79,6 +75,6 @@ def placements_from_codes(table: sparse.sparray, layer: FeatureLayer) -> IntArra
 
 def compression_ratio(model: PartsModel, images: Images, explanation: Explanation) -> float:
     """The paper's ratio; features without a placement in these images cost nothing."""
-    improver = Improver(Canvas(layer_for(model, images), images), Priors())
+    improver = Improver(Canvas(model.layer(images.size), images), Priors())
     used = improver.evaluate(explanation.features, explanation.placements)
     return objective.compression_ratio(used.counts, images)

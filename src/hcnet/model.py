@@ -9,7 +9,7 @@ from hcnet.archive import kinds
 from hcnet.archive.contents import Contents
 from hcnet.archive.nodes import Node
 from hcnet.images import BoolArray
-from hcnet.layers import Border
+from hcnet.layers import Border, FeatureLayer
 from hcnet.objective import Priors
 
 
@@ -21,6 +21,11 @@ class PartsModel:
     priors: Priors
     border: Border
     image_size: tuple[int, int]
+
+    def layer(self, image_size: tuple[int, int]) -> FeatureLayer:
+        """The layer of these features for images of a size."""
+        F, channels, h, w = self.features.shape
+        return FeatureLayer(F, channels, (h, w), image_size, self.border)
 
     def contents(self) -> Contents:
         """The model for a file."""

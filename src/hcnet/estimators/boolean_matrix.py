@@ -37,10 +37,10 @@ from hcnet.validation.parameters import (
 
 
 class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Factors a 0/1 table with noise and unobserved entries; both factors are binary.
+    """Factor a 0/1 table with noise and unobserved entries; both factors are binary.
 
-    Every row is the OR of some components.  This is the single-layer HCN whose images are one
-    pixel large and have a channel per column.
+    Every row is the OR of some components.  The model is the single-layer HCN for images of one
+    pixel that have a channel per column.
 
     Parameters
     ----------
@@ -70,21 +70,20 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
     verbose : bool, default=False
         Show a progress bar.
     callback : callable or None, default=None
-        Called with a `hcnet.progress.Step` after every step of learning: what was measured, and a
-        way to get the model as it is by then.
+        Called with a `hcnet.progress.Step` after every step of learning.
 
     Attributes
     ----------
     components_ : ndarray of bool, shape (n_components, n_columns)
         The components, the most used first.
     codes_ : ndarray of bool, shape (n_rows, n_components)
-        Which components each training row is made of.
+        The components of each training row.
     p_S_, p_W_, p01_, p10_ : float
         The parameters, as given or estimated.
     log_joint_ : float
         Joint log-probability of table, codes and components.
     n_iter_, history_, status_, seconds_ : int, list, str, float
-        Sweeps, what happened in each, why learning stopped, and how long it took.
+        Sweeps, a record of each, why learning stopped, and how long it took.
 
     """
 
@@ -185,15 +184,15 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
     def fit_transform(
         self, X: ArrayLike | sparse.sparray, y: object = None, mask: ArrayLike | None = None
     ) -> BoolArray:
-        """Factor X, and which components each of its rows is made of, as `transform` finds them.
+        """Factor X, and return the components of each row, as `transform` finds them.
 
-        Where a row is ambiguous, that may not be what `codes_` holds: these were decided together
-        with the components.
+        For an ambiguous row they may differ from `codes_`, which were learned together with the
+        components.
         """
         return self.fit(X, y, mask).transform(X, mask)
 
     def transform(self, X: ArrayLike | sparse.sparray, mask: ArrayLike | None = None) -> BoolArray:
-        """Which components each row of X is made of (rows, components)."""
+        """The components of each row of X, (rows, components)."""
         check_is_fitted(self)
         values, observed = check_table(X, mask)
         columns = self.components_.shape[1]

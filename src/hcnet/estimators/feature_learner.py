@@ -54,24 +54,24 @@ from hcnet.validation.streams import check_reading, check_stream, stream_length
 
 
 class FeatureLearner(TransformerMixin, Estimator):
-    """Finds the parts that binary images are made of, and where they are.
+    """Find the parts that binary images are made of, and their positions.
 
-    An image is explained as binary features placed at some positions, ORed where they
-    overlap, seen through a noisy channel: the single-layer Hierarchical Compositional Network
-    of Lázaro-Gredilla et al. (ICLR 2017).
+    The model is the single-layer Hierarchical Compositional Network of Lázaro-Gredilla et al.
+    (ICLR 2017): binary features are placed at some positions, ORed where they overlap, and seen
+    through a noisy channel.
 
     Parameters
     ----------
     n_features : int or None, default=None
-        The most features to learn; those that do not pay for themselves are pruned.  None
+        The largest number of features; features that do not pay for themselves are pruned.  None
         leaves the number open.
     feature_size : int or (int, int), default=(12, 12)
         Height and width of the window of a feature: at least the size of the largest part.
     border : {"full", "valid"}, default="full"
         Whether placements may reach over the border of the image, or must lie inside (paper).
     algorithm : {"refined", "mpmp"}, default="refined"
-        "mpmp" is the paper's: max-product message passing, and nothing else.  "refined"
-        improves its solution by moves that are kept only if the joint probability rises.
+        "mpmp": max-product message passing, the paper's algorithm.  "refined": then also a search
+        whose moves are kept if the joint probability rises.
     p_S, p_W, p01, p10 : float or None, default=None
         Probability that a placement is on, that a weight is on, that an on pixel is seen off,
         that an off pixel is seen on; each strictly between 0 and 0.5.  None: chosen by the
@@ -107,20 +107,19 @@ class FeatureLearner(TransformerMixin, Estimator):
     verbose : bool, default=False
         Show a progress bar.
     callback : callable or None, default=None
-        Called with a `hcnet.progress.Step` after every step of learning: what was measured, and a
-        way to get the model as it is by then.
+        Called with a `hcnet.progress.Step` after every step of learning.
 
     Attributes
     ----------
     features_ : ndarray of bool, shape (n_features, channels, height, width)
         The learned parts, the most used first; refined ones lie in the middle of their windows.
     placements_ : ndarray of int, shape (n_placements, 4)
-        Where they are in the training images: image, feature, row and column of the top left
+        Their placements in the training images: image, feature, row and column of the top left
         corner of the window (negative where it reaches over the border).
     p_S_, p_W_, p01_, p10_ : float
         The priors, as given or estimated.
     compression_ratio_ : float
-        Code length of the training images with the parts, by that without them.
+        Code length of the training images with the parts, divided by that without them.
     log_joint_ : float
         Joint log-probability of images, placements and features.
     n_iter_ : int
@@ -132,8 +131,9 @@ class FeatureLearner(TransformerMixin, Estimator):
     seconds_ : float
         How long it took.
     n_images_seen_ : int
-        Images of the stream so far.  After learning in minibatches `placements_`,
-        `compression_ratio_` and `log_joint_` are not there: ask for those of the images you mean.
+        Images of the stream so far.  After a stream there are no `placements_`,
+        `compression_ratio_` and `log_joint_`; `placements`, `compression_ratio` and `score` return
+        those of given images.
 
     """
 
@@ -319,20 +319,20 @@ class FeatureLearner(TransformerMixin, Estimator):
     def fit_transform(
         self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None
     ) -> sparse.csr_array:
-        """Learn the parts of X, and where they are."""
+        """Learn the parts of X, and return their placements, as `transform` does."""
         return self.fit(X, y, mask).transform(X, mask)
 
     def transform(self, X: ArrayLike, mask: ArrayLike | None = None) -> sparse.csr_array:
-        """Where the parts are in X: a sparse row per image, a column per feature and position.
+        """Placements of the parts in X: a sparse row per image, a column per feature and position.
 
-        `placements` gives the same as a short table.
+        `placements` returns the same as a short table.
         """
         given, found = self._explain(X, mask)
-        layer = inference.layer_for(self._model, given.images)
+        layer = self._model.layer(given.images.size)
         return inference.codes(found.placements, layer, given.images.n_images)
 
     def placements(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Where the parts are in X: rows of image, feature, row, column (as `placements_`)."""
+        """Placements of the parts in X: rows of image, feature, row, column (as `placements_`)."""
         given, found = self._explain(X, mask)
         return self._corners(found, given.images)
 
@@ -343,9 +343,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         check_is_fitted(self)
         table = check_codes(codes)
         size = self._size(image_size)
-        blank = np.zeros((table.shape[0], self.features_.shape[1], *size), bool)
-        images = Images(blank, ~blank)
-        layer = inference.layer_for(self._model, images)
+        layer = self._model.layer(size)
         columns = layer.n_features * layer.n_positions
         if table.shape[1] != columns:
             raise ValueError(
@@ -354,7 +352,7 @@ class FeatureLearner(TransformerMixin, Estimator):
                 f"{table.shape[1]}; pass image_size=(height, width) if they are of other images."
             )
         placed = inference.placements_from_codes(table, layer)
-        return inference.reconstruct(self._model, placed, images)
+        return inference.reconstruct(self._model, placed, table.shape[0], size)
 
     def render(
         self,
@@ -371,12 +369,9 @@ class FeatureLearner(TransformerMixin, Estimator):
         rows = check_placements(placements)
         n = check_count("n_images", n_images, 1, "None for those that have placements")
         n = n or int(rows[:, 0].max(initial=0)) + 1
-        shape = n, self.features_.shape[1], *size
-        needed = 3 * math.prod(shape)  # the images, and which of their pixels count
+        layer = self._model.layer(size)
+        needed = 3 * math.prod((n, layer.n_channels, *size))
         check_memory("Drawing", needed, check_max_memory(self.max_memory), "ask for fewer images")
-        blank = np.zeros(shape, bool)
-        images = Images(blank, ~blank)
-        layer = inference.layer_for(self._model, images)
         inside = rows + np.array([0, 0, *layer.overhang])
         limits = n, len(self.features_), *layer.placement_size
         wrong = ((inside < 0) | (inside >= limits)).any(axis=1)
@@ -386,25 +381,25 @@ class FeatureLearner(TransformerMixin, Estimator):
                 f"of {size[0]}×{size[1]} with {len(self.features_)} features, got "
                 f"{rows[wrong][0].tolist()}; pass n_images or image_size if they are others."
             )
-        return inference.reconstruct(self._model, inside, images)
+        return inference.reconstruct(self._model, inside, n, size)
 
     def denoise(self, X: ArrayLike, mask: ArrayLike | None = None) -> BoolArray:
-        """X as its parts explain it, without the noise; in the shape of X."""
+        """The reconstruction of X by its parts, without the noise; in the shape of X."""
         given, found = self._explain(X, mask)
-        return given.restore(self._reconstruction(given, found))
+        return given.restore(self._reconstruction(given.images, found))
 
     def inpaint(self, X: ArrayLike, mask: ArrayLike) -> BoolArray:
-        """X with the pixels under the mask filled in; the others stay as they are."""
+        """X with the pixels under the mask filled in; the others do not change."""
         given, found = self._explain(X, mask)
-        filled = self._reconstruction(given, found)
+        filled = self._reconstruction(given.images, found)
         return given.restore(np.where(given.images.observed, given.images.pixels, filled))
 
     def score(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> float:
-        """Joint log-probability of X, its best placements found, and the learned features."""
+        """Joint log-probability of X, the placements found in it, and the features."""
         return log_joint(self._explain(X, mask)[1].counts, self._model.priors)
 
     def compression_ratio(self, X: ArrayLike, mask: ArrayLike | None = None) -> float:
-        """(E(S) + E(W) + E(X-R)) / E(X), the paper's Table 1: below 1 the parts save bits."""
+        """(E(S) + E(W) + E(X-R)) / E(X), as in the paper's Table 1; the parts save bits below 1."""
         given, found = self._explain(X, mask)
         return inference.compression_ratio(self._model, given.images, found)
 
@@ -499,7 +494,7 @@ class FeatureLearner(TransformerMixin, Estimator):
 
     def _corners(self, found: Explanation, images: Images) -> NDArray[np.int64]:
         """Placements as rows of image, feature, and the corner of the window in the image."""
-        overhang = inference.layer_for(self._model, images).overhang
+        overhang = self._model.layer(images.size).overhang
         return np.asarray(found.placements - np.array([0, 0, *overhang]))
 
     def _explain(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[ImageInput, Explanation]:
@@ -511,7 +506,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         return given, inference.explain(self._model, given.images, rng, most)
 
     def _size(self, image_size: Any) -> tuple[int, int]:
-        """Of images that are drawn: as told, or as those that were learned from."""
+        """The size of images to draw: as given, or that of the training images."""
         if image_size is None:
             return self._model.image_size
         size = check_pair("image_size", image_size)
@@ -527,8 +522,8 @@ class FeatureLearner(TransformerMixin, Estimator):
             )
         check_feature_size(self.features_.shape[2:], images.size, self._model.border)
 
-    def _reconstruction(self, given: ImageInput, found: Explanation) -> BoolArray:
-        return inference.reconstruct(self._model, found.placements, given.images)
+    def _reconstruction(self, images: Images, found: Explanation) -> BoolArray:
+        return inference.reconstruct(self._model, found.placements, images.n_images, images.size)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,13 +17,12 @@ from hcnet.commands import (
     encode,
     info,
     learn,
-    report,
     restore,
-    sample,
     show,
 )
 from hcnet.commands.command import INTERRUPTED, READER_GONE, WRONG_ARGUMENTS, Command, add_shared
 from hcnet.commands.failures import exit_code, sentence
+from hcnet.commands.outputs import check_outputs
 from hcnet.commands.settings import SettingsError, with_settings
 from hcnet.commands.spelling import likely, with_dashes
 
@@ -33,8 +32,6 @@ COMMANDS: tuple[Command, ...] = (
     *restore.COMMANDS,
     *classify.COMMANDS,
     *encode.COMMANDS,
-    *sample.COMMANDS,
-    *report.COMMANDS,
     *demo.COMMANDS,
     *info.COMMANDS,
     *completion.COMMANDS,
@@ -105,7 +102,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
         )
         command.add_arguments(one)
         add_shared(one)
-        one.set_defaults(run=command.run)
+        one.set_defaults(run=command.run, outputs=command.outputs)
         parsers[command.name] = one
     return parser, parsers
 
@@ -113,6 +110,7 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
 def _run(options: argparse.Namespace) -> int:
     warnings.showwarning = _show_warning
     try:
+        check_outputs(options)
         code: int = options.run(options)
         sys.stdout.flush()
         return code

@@ -249,7 +249,7 @@ def test_a_report_needs_no_images(parts, network, tmp_path):
         assert result.returncode == 0, result.stderr
         assert "<html" in (tmp_path / f"{k}.html").read_text(encoding="utf-8")
     labels = inside("report", network[0], "--labels", "folders", "-o", tmp_path / "a.html")
-    assert "Labels are of images" in one_sentence(labels)
+    assert "Labels belong to images" in one_sentence(labels)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and how their texts become values."""
+"""Arguments that several commands share, and the conversion of their texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "
 
 
 def add_images(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """The images that a command works on, and how they become binary."""
+    """The images of a command, and how they become binary."""
     parser.add_argument(
         "images",
         nargs="+" if required else "*",
@@ -24,33 +24,52 @@ def add_images(parser: argparse.ArgumentParser, required: bool = True) -> None:
         type=threshold,
         default="otsu",
         metavar="N",
-        help="the shade above which a pixel is bright; otsu finds it for each image (default)",
+        help="shade above which a pixel is bright (default: otsu, chosen for each image)",
     )
     parser.add_argument(
         "--ink",
         choices=INKS,
         default="auto",
-        help="which pixels are on; auto (default): the rarer ones",
+        help="pixels that are on (default: auto, the rarer ones)",
     )
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """The model that a command uses."""
+    """The model of a command."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="a file that learn wrote (.hcn)")
 
 
 def add_output(parser: argparse.ArgumentParser, help: str, required: bool = True) -> None:
-    """Where the result goes."""
+    """The file of the result."""
     parser.add_argument("--output", "-o", type=Path, required=required, metavar="PATH", help=help)
     add_force(parser)
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
-    """Leave to replace files."""
-    parser.add_argument("--force", action="store_true", help="replace files that are there")
+    """Permission to replace files."""
+    parser.add_argument("--force", action="store_true", help="replace existing files")
 
 
 IMAGES_OUT = ".png for one image, .tif, .npy or .npz for several, or a folder"
+
+
+def add_drawn_images(parser: argparse.ArgumentParser) -> None:
+    """The file of images that a command draws, and the look of their ink."""
+    add_output(parser, IMAGES_OUT)
+    parser.add_argument(
+        "--ink", choices=INKS[1:], default="dark", help="look of on pixels (default: dark on white)"
+    )
+
+
+def add_picture(parser: argparse.ArgumentParser, help: str) -> None:
+    """A picture beside the result."""
+    parser.add_argument("--picture", type=Path, metavar="FILE", help=f"{help} (.png)")
+
+
+def add_mask(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """The missing pixels of the images."""
+    help = f"image or array in which missing pixels are bright or 1{more}"
+    parser.add_argument("--mask", type=Path, metavar="FILE", help=help)
 
 
 def threshold(text: str) -> float | str:
@@ -81,7 +100,7 @@ def size(text: str) -> int | tuple[int, int]:
 
 
 def amount(text: str) -> int:
-    """Bytes, with a unit if one likes: 500MB, 2GiB."""
+    """Bytes, with or without a unit: 500MB, 2GiB."""
     word = text.strip().lower().removesuffix("b")
     digits = word.rstrip("kmgi ")
     unit = word[len(digits) :].strip()

@@ -7,117 +7,88 @@ from pathlib import Path
 from typing import Any
 
 from hcnet.commands import arguments
-from hcnet.commands.command import DONE, Command, as_json, note
+from hcnet.commands.command import DONE, Command, note
+from hcnet.commands.inputs import load_network, read
+from hcnet.commands.outputs import save, write_table
 
 
-def _shared(parser: argparse.ArgumentParser) -> None:
+def _shared_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_model(parser)
     arguments.add_images(parser)
     arguments.add_output(parser, "write the table to this file (.csv)", required=False)
 
 
 def _classify_arguments(parser: argparse.ArgumentParser) -> None:
-    _shared(parser)
+    _shared_arguments(parser)
     parser.add_argument(
-        "--labels", metavar="FILE", help="true labels, as in learn: also say how many are right"
+        "--labels", metavar="FILE", help="true labels, as in learn: also print the accuracy"
     )
     parser.add_argument(
         "--confusion",
         type=Path,
         metavar="FILE",
-        help="with --labels: draw which class was taken for which (.png)",
+        help="with --labels: draw the confusion matrix (.png; needs matplotlib)",
     )
 
 
 def _classify(options: argparse.Namespace) -> int:
-    from hcnet.commands.inputs import read
-    from hcnet.commands.models import load_network
-    from hcnet.commands.outputs import check_free, check_picture
     from hcnet.image_files import read_labels
 
-    if options.confusion is not None and options.labels is None:
-        raise ValueError("--confusion compares with true labels; pass them with --labels.")
-    check_free(options.force, options.output)
-    check_picture(options.force, options.confusion)
     if options.confusion is not None:
+        if options.labels is None:
+            raise ValueError("--confusion compares with true labels; pass them with --labels.")
         from hcnet.plotting.charts import load_pyplot
 
-        load_pyplot()  # better missing now than after the work
+        load_pyplot()  # raises before the work if it is missing
     model = load_network(options.model, "classify")
     images = read(options)
     probabilities = model.predict_proba(images.X, images.mask)
     best = probabilities.argmax(axis=1)
-    found = model.classes_[best]
-    rows = [
-        (str(images.files[n]), images.pages[n], label, float(probabilities[n, k]))
-        for n, (label, k) in enumerate(zip(found.tolist(), best.tolist(), strict=True))
-    ]
-    told: dict[str, Any] = {}
+    predicted = model.classes_[best]
+    found = zip(predicted.tolist(), probabilities.max(axis=1).tolist(), strict=True)
+    rows = [(*name, *row) for name, row in zip(_names(images), found, strict=True)]
+    more: dict[str, Any] = {}
     if options.labels is not None:
         y = read_labels(options.labels, images.files)
-        told["accuracy"] = model.score(images.X, y, images.mask)
-        note(options, f"{told['accuracy']:.2%} of the labelled images are right.")
+        more["accuracy"] = model.score(images.X, y, images.mask)
+        note(options, f"{more['accuracy']:.2%} of the labelled images are right.")
         if options.confusion is not None:
-            from hcnet.plotting import plot_confusion, save_picture
+            from hcnet.plotting import plot_confusion
 
-            chart = plot_confusion(y, found, model.classes_)
-            save_picture(chart, options.confusion, overwrite=options.force)
-    _table(options, ("file", "page", "class", "probability"), rows, told)
+            save(options, plot_confusion(y, predicted, model.classes_), options.confusion)
+    write_table(options, ("file", "page", "class", "probability"), rows, "images", more)
     return DONE
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    from hcnet.commands.inputs import read
-    from hcnet.commands.models import load_network
-    from hcnet.commands.outputs import check_free
-
-    check_free(options.force, options.output)
     model = load_network(options.model, "cluster")
     images = read(options)
-    rows = [
-        (str(file), page, template)
-        for file, page, template in zip(
-            images.files,
-            images.pages,
-            model.cluster(images.X, images.mask).tolist(),
-            strict=True,
-        )
-    ]
-    _table(options, ("file", "page", "template"), rows, {})
+    templates = model.cluster(images.X, images.mask).tolist()
+    rows = [(*name, template) for name, template in zip(_names(images), templates, strict=True)]
+    write_table(options, ("file", "page", "template"), rows, "images", {})
     return DONE
 
 
-def _table(
-    options: argparse.Namespace,
-    header: tuple[str, ...],
-    rows: list[Any],
-    told: dict[str, Any],
-) -> None:
-    from hcnet.commands.outputs import as_csv, deliver
-
-    if options.json:
-        told = {"images": [dict(zip(header, row, strict=True)) for row in rows], **told}
-        text = as_json(told) + "\n"
-    else:
-        text = as_csv(header, rows)
-    deliver(text, options.output, options.force)
-    if options.output is not None:
-        note(options, f"{len(rows):,} rows written to {options.output}.")
+def _names(images: Any) -> list[tuple[str, int]]:
+    """File and page of every image."""
+    return [(str(file), page) for file, page in zip(images.files, images.pages, strict=True)]
 
 
 COMMANDS = (
     Command(
         "classify",
-        "say which class each image is of, as a table",
+        "print a table of the class of each image",
         "hcnet classify shapes.hcn new/ --labels folders --confusion confusion.png",
         _classify_arguments,
         _classify,
+        {"output": "file", "confusion": "picture"},
     ),
     Command(
         "cluster",
-        "say which template each image shows, as a table",
+        "print a table of the template of each image",
         "hcnet cluster shapes.hcn new/ -o clusters.csv",
-        _shared,
+        _shared_arguments,
         _cluster,
+        {"output": "file"},
     ),
 )

@@ -1,4 +1,4 @@
-"""``hcnet demo``: learn a noisy picture of letters, to see what hcnet does."""
+"""``hcnet demo``: learn the letters of a noisy picture."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from hcnet.commands import arguments
-from hcnet.commands.command import DONE, Command, on_a_terminal, say
+from hcnet.commands.command import DONE, Command, on_a_terminal, print_result
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,14 +28,14 @@ def _run(options: argparse.Namespace) -> int:
     from hcnet.demo import run_demo
 
     found = run_demo(options.output, options.seed, on_a_terminal(options), options.force)
-    say(options, found.result, found.text)
+    print_result(options, found.result, found.text)
     return DONE
 
 
 COMMANDS = (
     Command(
         "demo",
-        "learn the letters of a noisy picture, and draw what was found",
+        "learn the letters of a noisy picture, and draw the result",
         "hcnet demo --output demo-output",
         _arguments,
         _run,

@@ -1,4 +1,4 @@
-"""``hcnet encode`` and ``hcnet render``: images to placements of parts, and back."""
+"""``hcnet encode``, ``render`` and ``sample``: images to placements of parts, and back."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import argparse
 import csv
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hcnet.commands import arguments
-from hcnet.commands.command import DONE, Command, as_json, note, say
+from hcnet.commands.command import DONE, Command, print_result
+from hcnet.commands.inputs import load_model, load_network, load_parts, read
+from hcnet.commands.outputs import save, write_table
 
-if TYPE_CHECKING:
-    from hcnet.image_files import ImageSet
-
-COLUMNS = ("file", "page", "part", "row", "column")
+COLUMNS = ("part", "row", "column")
 
 
 def _encode_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,9 +22,7 @@ def _encode_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_output(
         parser, "write to this file, .csv or .json (default: a table to the terminal)", False
     )
-    parser.add_argument(
-        "--picture", type=Path, metavar="FILE", help="also draw them over the images (.png)"
-    )
+    arguments.add_picture(parser, "also draw the parts over the images")
 
 
 def _render_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,101 +30,99 @@ def _render_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "codes", type=Path, metavar="CODES", help="a .csv or .json file that encode wrote"
     )
-    arguments.add_output(parser, arguments.IMAGES_OUT)
+    arguments.add_drawn_images(parser)
     parser.add_argument(
         "--image-size",
         type=arguments.size,
         metavar="HxW",
         help="size of the images (default: that in .json, or of the images learned from)",
     )
+
+
+def _sample_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_model(parser)
+    parser.add_argument("-n", type=int, default=1, metavar="N", help="images (default: 1)")
+    parser.add_argument("--label", help="draw this class only")
     parser.add_argument(
-        "--ink",
-        choices=("bright", "dark"),
-        default="dark",
-        help="how on pixels are drawn (default: dark on white)",
+        "--random-state", type=arguments.seed, metavar="N", help="seed: the same images again"
     )
+    parser.add_argument(
+        "--clean", action="store_true", help="without noise and shifts of single pixels"
+    )
+    arguments.add_drawn_images(parser)
 
 
 def _encode(options: argparse.Namespace) -> int:
-    from hcnet import HCN, TemplateClassifier
-    from hcnet.commands.inputs import read
-    from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import as_csv, check_free, check_picture, deliver
+    from hcnet import FeatureLearner
 
-    check_free(options.force, options.output)
-    check_picture(options.force, options.picture)
     model = load_model(options.model)
     images = read(options)
     placed = model.placements(images.X, images.mask)
     placed = placed[placed[:, 0].argsort(kind="stable")]
-    layered = isinstance(model, HCN | TemplateClassifier)
-    columns = ("file", "page", "layer", "part", "row", "column") if layered else COLUMNS
+    columns = COLUMNS if isinstance(model, FeatureLearner) else ("layer", *COLUMNS)
     rows = [(str(images.files[row[0]]), images.pages[row[0]], *row[1:]) for row in placed.tolist()]
     if options.picture is not None:
-        _draw(options, model, images, placed)
-    machine = options.json or (options.output is not None and options.output.suffix == ".json")
-    if machine:
-        told = {
-            "image_size": list(images.X.shape[-2:]),
-            "images": [
-                {"file": str(file), "page": page}
-                for file, page in zip(images.files, images.pages, strict=True)
-            ],
-            "placements": [dict(zip(columns, row, strict=True)) for row in rows],
-        }
-        text = as_json(told) + "\n"
-    else:
-        text = as_csv(columns, rows)
-    deliver(text, options.output, options.force)
-    if options.output is not None:
-        note(options, f"{len(rows):,} placements written to {options.output}.")
+        from hcnet.plotting import show_explanation
+
+        save(options, show_explanation(model, images.X, images.mask), options.picture)
+    more = {
+        "image_size": list(images.X.shape[-2:]),
+        "images": [
+            {"file": str(file), "page": page}
+            for file, page in zip(images.files, images.pages, strict=True)
+        ],
+    }
+    write_table(options, ("file", "page", *columns), rows, "placements", more)
     return DONE
-
-
-def _draw(options: argparse.Namespace, model: Any, images: ImageSet, placed: Any) -> None:
-    from hcnet.plotting import save_picture, show_explanation
-
-    picture = show_explanation(model, images.X, images.mask)
-    save_picture(picture, options.picture, overwrite=options.force)
 
 
 def _render(options: argparse.Namespace) -> int:
-    from hcnet.commands.models import load_parts
-    from hcnet.commands.outputs import check_images
+    model = load_parts(options.model, "render")
+    n_images, rows, size = _read_codes(options.codes)
+    if options.image_size is not None:
+        from hcnet.checks import check_pair
+
+        size = check_pair("image_size", options.image_size)
+    drawn = model.render(rows, n_images=n_images, image_size=size)
+    return _write(options, list(drawn), {"placements": len(rows)})
+
+
+def _sample(options: argparse.Namespace) -> int:
+    model = load_network(options.model, "sample")
+    by_name = {str(name): name for name in model.classes_.tolist()}
+    label = by_name.get(options.label, options.label)
+    drawn, classes = model.sample(options.n, label, options.random_state, options.clean)
+    return _write(options, list(drawn), {"classes": classes.tolist()})
+
+
+def _write(options: argparse.Namespace, images: list[Any], result: dict[str, Any]) -> int:
     from hcnet.image_files import write_images
 
-    check_images(options.force, options.output)
-    model = load_parts(options.model, "render")
-    images, rows, size = _codes(options.codes)
-    if options.image_size is not None:
-        given = options.image_size
-        size = given if isinstance(given, tuple) else (given, given)
-    drawn = model.render(rows, n_images=len(images), image_size=size)
     files = write_images(
-        options.output, list(drawn), dark=options.ink == "dark", overwrite=options.force
+        options.output, images, dark=options.ink == "dark", overwrite=options.force
     )
-    told = {"files": [str(file) for file in files], "placements": len(rows)}
-    several = "image" if len(images) == 1 else "images"
-    text = f"{len(rows):,} placements in {len(images)} {several} drawn into {options.output}"
-    say(options, told, text)
+    result["files"] = [str(file) for file in files]
+    number = f"{len(images)} image{'' if len(images) == 1 else 's'}"
+    print_result(options, result, f"{number} written to {options.output}")
     return DONE
 
 
-def _codes(path: Path) -> tuple[list[Any], list[list[int]], tuple[int, int] | None]:
-    """Images, rows of (image, part, row, column), and the size that the file names, if any."""
+def _read_codes(path: Path) -> tuple[int, list[list[int]], tuple[int, int] | None]:
+    """Number of images, rows of (image, part, row, column), and the size in the file, if any."""
     try:
         text = path.read_text(encoding="utf-8")
         size = None
         if path.suffix.lower() == ".json":
-            told = json.loads(text)
-            images = [(one["file"], str(one["page"])) for one in told["images"]]
-            table, size = told["placements"], (told["image_size"][0], told["image_size"][1])
+            content = json.loads(text)
+            images = [(image["file"], str(image["page"])) for image in content["images"]]
+            table = content["placements"]
+            size = content["image_size"][0], content["image_size"][1]
         else:
             table = list(csv.DictReader(text.splitlines()))
             images = list(dict.fromkeys((row["file"], row["page"]) for row in table))
         numbers = {image: n for n, image in enumerate(images)}
         rows = [
-            [numbers[row["file"], str(row["page"])], *(int(row[key]) for key in COLUMNS[2:])]
+            [numbers[row["file"], str(row["page"])], *(int(row[key]) for key in COLUMNS)]
             for row in table
         ]
     except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -137,16 +132,17 @@ def _codes(path: Path) -> tuple[list[Any], list[list[int]], tuple[int, int] | No
         ) from None
     if not images:
         raise ValueError(f"{path} names no image; pass a .json file to draw empty images.")
-    return images, rows, size
+    return len(images), rows, size
 
 
 COMMANDS = (
     Command(
         "encode",
-        "say which part is where in each image, as CSV or JSON",
+        "print a table of the parts in each image, as CSV or JSON",
         "hcnet encode letters.hcn page.png -o placements.csv",
         _encode_arguments,
         _encode,
+        {"output": "file", "picture": "picture"},
     ),
     Command(
         "render",
@@ -154,5 +150,14 @@ COMMANDS = (
         "hcnet render letters.hcn placements.csv -o drawn.png",
         _render_arguments,
         _render,
+        {"output": "images"},
+    ),
+    Command(
+        "sample",
+        "draw new images from a network",
+        "hcnet sample shapes.hcn -n 16 --random-state 0 -o samples.tif",
+        _sample_arguments,
+        _sample,
+        {"output": "images"},
     ),
 )

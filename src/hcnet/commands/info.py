@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from hcnet.commands.command import DONE, Command, aligned, say
+from hcnet.commands.command import DONE, Command, aligned, print_result
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    """There are none."""
+    """There are no arguments."""
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -26,11 +26,11 @@ def _run(options: argparse.Namespace) -> int:
         ("system", found["system"]),
         ("processor", found["processor"]),
         ("cores", str(found["cores"])),
-        ("memory", "not known" if memory is None else f"{memory / 2**30:.1f} GiB"),
+        ("memory", "unknown" if memory is None else f"{memory / 2**30:.1f} GiB"),
         ("gpu", "; ".join(found["gpus"]) or "none"),
         ("device=cuda", "ready" if found["cuda"] is None else f"not here: {found['cuda']}"),
     ]
-    say(options, found, aligned(rows))
+    print_result(options, found, aligned(rows))
     return DONE
 
 

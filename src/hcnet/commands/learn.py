@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hcnet.commands import arguments
-from hcnet.commands.command import DONE, INTERRUPTED, Command, aligned, note, on_a_terminal, say
+from hcnet.commands.command import (
+    DONE,
+    INTERRUPTED,
+    Command,
+    aligned,
+    note,
+    on_a_terminal,
+    print_result,
+)
 from hcnet.commands.inputs import read
 from hcnet.commands.learning_options import NETWORK, add_learning_options, parameters
 
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from hcnet.commands.models import Model
+    from hcnet.commands.inputs import Model
     from hcnet.image_files import ImageSet
 
 # Images at the beginning of a stream by which is decided what is ink, and which reports show.
@@ -74,15 +82,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from hcnet.commands.outputs import check_free, check_report
     from hcnet.engine.driver import Status
     from hcnet.reporting import summary
 
     kind, given = parameters(options)
     _check(options, kind)
-    check_free(options.force, options.output)
-    for report in (options.report, options.live):
-        check_report(options.force, report)
     began = time.perf_counter()
     images = read(options, options.mask, first=LOOKED_AT if options.stream else None)
     y = _labels(options, images)
@@ -92,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
     seconds = time.perf_counter() - began
     _reports(options, model, images, y)
     told = summary(model) | {"seconds": round(seconds, 3), "model": str(options.output)}
-    say(options, told, _text(told))
+    print_result(options, told, _text(told))
     return INTERRUPTED if model.status_ == Status.INTERRUPTED.value else DONE
 
 
@@ -206,5 +210,6 @@ COMMANDS = (
         "--layer templates \\\n      --templates-per-class 2 -o shapes.hcn",
         _arguments,
         _run,
+        {"output": "file", "report": "report", "live": "report"},
     ),
 )

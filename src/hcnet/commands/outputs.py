@@ -1,73 +1,78 @@
-"""Files that a command will write: looked at before the work, not after."""
+"""Files that a command writes: checked before the work, written whole or not at all."""
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from hcnet.commands.command import as_json, note
 
 
-def check_free(force: bool, *paths: Path | None) -> None:
-    """Raise if a file is in the way, or its folder is not there or not writable."""
-    import os
-
-    from hcnet.whole_files import refuse_existing
-
-    for path in paths:
+def check_outputs(options: argparse.Namespace) -> None:
+    """Raise if a file to write is in the way, has a wrong ending, or cannot be written."""
+    for option, kind in options.outputs.items():
+        path = getattr(options, option)
         if path is None:
             continue
-        refuse_existing(path, force)
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
-        if not os.access(path.parent, os.W_OK):
-            raise PermissionError(f"{path.parent} cannot be written to; choose another folder.")
+        if kind == "images":
+            from hcnet.image_files import images_path
+
+            if not images_path(path).suffix:
+                continue  # a folder: its files are checked when their names are known
+        elif kind == "picture":
+            from hcnet.plotting.drawing import picture_path
+
+            picture_path(path)
+        elif kind == "report":
+            from hcnet.reporting.page import report_path
+
+            report_path(path)
+        _check_free(path, options.force)
 
 
-def check_images(force: bool, path: Path) -> None:
-    """The same for images; what is in a folder is looked at when its names are known."""
-    from hcnet.image_files import images_path
+def _check_free(path: Path, force: bool) -> None:
+    from hcnet.whole_files import refuse_existing
 
-    if images_path(path).suffix:
-        check_free(force, path)
-
-
-def check_picture(force: bool, path: Path | None) -> None:
-    """The same for a picture, which must be named like one."""
-    if path is not None:
-        from hcnet.plotting.drawing import picture_path
-
-        check_free(force, picture_path(path))
+    refuse_existing(path, force)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"{path.parent} cannot be written to; choose another folder.")
 
 
-def check_report(force: bool, path: Path | None) -> None:
-    """The same for a report."""
-    if path is not None:
-        from hcnet.reporting.page import report_path
+def save(options: argparse.Namespace, picture: Any, path: Path) -> None:
+    """Write a picture or a chart."""
+    from hcnet.plotting import save_picture
 
-        check_free(force, report_path(path))
-
-
-def write_text(path: Path, text: str, force: bool) -> Path:
-    """Write a text file that appears whole or not at all."""
-    from hcnet.whole_files import write_whole
-
-    return write_whole(path, lambda file: file.write(text.encode()), force)
+    save_picture(picture, path, overwrite=options.force)
 
 
-def as_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table for spreadsheets."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def deliver(text: str, path: Path | None, force: bool) -> None:
-    """A text to a file, or to the terminal without one."""
+def write_table(
+    options: argparse.Namespace,
+    header: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    name: str,
+    more: dict[str, Any],
+) -> None:
+    """A table as CSV, or as JSON under its `name` with `more`; to a file or to the terminal."""
+    path = options.output
+    if options.json or (path is not None and path.suffix == ".json"):
+        told = more | {name: [dict(zip(header, row, strict=True)) for row in rows]}
+        text = as_json(told) + "\n"
+    else:
+        file = io.StringIO()
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
+        text = file.getvalue()
     if path is None:
         sys.stdout.write(text)
-    else:
-        write_text(path, text, force)
+        return
+    from hcnet.whole_files import write_whole
+
+    write_whole(path, lambda target: target.write(text.encode()), options.force)
+    note(options, f"{len(rows):,} rows written to {path}.")

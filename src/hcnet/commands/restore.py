@@ -7,99 +7,78 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hcnet.commands import arguments
-from hcnet.commands.command import DONE, Command, aligned, say
+from hcnet.commands.command import DONE, Command, aligned, print_result
+from hcnet.commands.inputs import load_model, read
+from hcnet.commands.outputs import save
 
 if TYPE_CHECKING:
     from hcnet.image_files import ImageSet
 
 
-def _shared(parser: argparse.ArgumentParser) -> None:
+def _shared_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_model(parser)
     arguments.add_images(parser)
     arguments.add_output(parser, arguments.IMAGES_OUT)
-    parser.add_argument(
-        "--picture", type=Path, metavar="FILE", help="also draw before and after (.png)"
-    )
+    arguments.add_picture(parser, "also draw the images before and after")
 
 
 def _inpaint_arguments(parser: argparse.ArgumentParser) -> None:
-    _shared(parser)
-    parser.add_argument(
-        "--mask",
-        type=Path,
-        metavar="FILE",
-        help="image or array of the missing pixels, bright or 1; without it, NaN of .npy files",
-    )
+    _shared_arguments(parser)
+    arguments.add_mask(parser, "; without it, NaN in .npy files")
 
 
 def _denoise(options: argparse.Namespace) -> int:
-    from hcnet.commands.inputs import read
-    from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import check_images, check_picture
-
-    check_images(options.force, options.output)
-    check_picture(options.force, options.picture)
     model = load_model(options.model)
     images = read(options)
     clean = model.denoise(images.X, mask=images.mask)
     if options.picture is not None:
-        from hcnet.plotting import save_picture, show_errors
+        from hcnet.plotting import show_errors
 
-        picture = show_errors(images.X, clean, images.mask)
-        save_picture(picture, options.picture, overwrite=options.force)
-    return _finish(options, images, clean, "changed")
+        save(options, show_errors(images.X, clean, images.mask), options.picture)
+    changed = clean != images.X
+    if images.mask is not None:
+        changed &= ~images.mask
+    return _write(options, images, clean, changed, "changed")
 
 
 def _inpaint(options: argparse.Namespace) -> int:
-    from hcnet.commands.inputs import read
-    from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import check_images, check_picture
-
-    check_images(options.force, options.output)
-    check_picture(options.force, options.picture)
     model = load_model(options.model)
     images = read(options, options.mask)
     if images.mask is None:
-        raise ValueError("No pixel is missing; say which ones with --mask, or with NaN in .npy.")
+        raise ValueError(
+            "No pixel is missing; mark the missing pixels with --mask, or with NaN in .npy."
+        )
     filled = model.inpaint(images.X, images.mask)
     if options.picture is not None:
-        from hcnet.plotting import save_picture, show_completion
+        from hcnet.plotting import show_completion
 
-        picture = show_completion(images.X, images.mask, filled)
-        save_picture(picture, options.picture, overwrite=options.force)
-    return _finish(options, images, filled, "filled in")
+        save(options, show_completion(images.X, images.mask, filled), options.picture)
+    return _write(options, images, filled, images.mask, "filled in")
 
 
-def _finish(options: argparse.Namespace, images: ImageSet, restored: Any, word: str) -> int:
+def _write(
+    options: argparse.Namespace, images: ImageSet, restored: Any, changed: Any, word: str
+) -> int:
+    """Write the images in their own sizes, and print the number of changed pixels of each."""
     from hcnet.image_files import write_images
 
-    own, before = images.own_size(restored), images.own_size(images.X)
-    missing = None if images.mask is None else images.own_size(images.mask)
-    counts = []
-    for k, (old, new) in enumerate(zip(before, own, strict=True)):
-        differs = old != new
-        if missing is not None:
-            differs = missing[k] if word == "filled in" else differs & ~missing[k]
-        counts.append(int(differs.sum()))
+    counts = [int(pixels.sum()) for pixels in images.own_size(changed)]
+    results = images.own_size(restored)
     files = write_images(
         options.output,
-        own,
+        results,
         dark=images.dark,
         names=[Path(name).stem if "[" not in name else name for name in images.names],
         overwrite=options.force,
     )
-    told = {
-        "images": [
-            {"image": name, f"pixels_{word.replace(' ', '_')}": count, "pixels": int(old.size)}
-            for name, count, old in zip(images.names, counts, before, strict=True)
-        ],
+    found = list(zip(images.names, counts, [int(x.size) for x in results], strict=True))
+    key = f"pixels_{word.replace(' ', '_')}"
+    result = {
+        "images": [{"image": name, key: count, "pixels": n} for name, count, n in found],
         "files": [str(file) for file in files],
     }
-    rows = [
-        (name, f"{count:,} of {old.size:,} pixels {word}")
-        for name, count, old in zip(images.names, counts, before, strict=True)
-    ]
-    say(options, told, f"{aligned(rows)}\n\nWritten to {options.output}")
+    rows = [(name, f"{count:,} of {n:,} pixels {word}") for name, count, n in found]
+    print_result(options, result, f"{aligned(rows)}\n\nWritten to {options.output}")
     return DONE
 
 
@@ -108,8 +87,9 @@ COMMANDS = (
         "denoise",
         "write images as their parts explain them, without the noise",
         "hcnet denoise letters.hcn page.png -o clean.png",
-        _shared,
+        _shared_arguments,
         _denoise,
+        {"output": "images", "picture": "picture"},
     ),
     Command(
         "inpaint",
@@ -117,5 +97,6 @@ COMMANDS = (
         "hcnet inpaint letters.hcn page.png --mask stain.png -o filled.png",
         _inpaint_arguments,
         _inpaint,
+        {"output": "images", "picture": "picture"},
     ),
 )

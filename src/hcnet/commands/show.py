@@ -1,4 +1,4 @@
-"""``hcnet show``: what is in a model, on the terminal and as a picture."""
+"""``hcnet show`` and ``hcnet report``: a model on the terminal, as a picture, and as a page."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from hcnet.commands import arguments
-from hcnet.commands.command import DONE, Command, aligned, note, say
+from hcnet.commands.command import DONE, Command, aligned, note, print_result
+from hcnet.commands.inputs import load_model, read
+from hcnet.commands.outputs import save
 
 if TYPE_CHECKING:
-    from hcnet import HCN, FeatureLearner, TemplateClassifier
+    from hcnet import FeatureLearner
+    from hcnet.commands.inputs import Network
 
 
-def _arguments(parser: argparse.ArgumentParser) -> None:
+def _show_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_model(parser)
     arguments.add_output(parser, "also draw it into this picture (.png)", required=False)
     parser.add_argument(
@@ -21,83 +24,99 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(options: argparse.Namespace) -> int:
-    from hcnet.commands.models import load_model
-    from hcnet.commands.outputs import check_picture
+def _report_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_model(parser)
+    arguments.add_images(parser, required=False)
+    parser.add_argument("--labels", metavar="FILE", help="true labels of a network, as in learn")
+    arguments.add_output(parser, "the report to write (.html)")
 
-    check_picture(options.force, options.output)
+
+def _show(options: argparse.Namespace) -> int:
     model = load_model(options.model)
     from hcnet import FeatureLearner
     from hcnet.reporting import summary
 
-    told = summary(model)
-    parts = isinstance(model, FeatureLearner)
-    text = _parts_text(model, told) if parts else _network_text(model, told)
-    say(options, told, text)
+    figures = summary(model)
+    describe: Any = _parts_text if isinstance(model, FeatureLearner) else _network_text
+    print_result(options, figures, describe(model, figures))
     if options.output is not None:
-        from hcnet.plotting import save_picture, show_model
+        from hcnet.plotting import show_model
 
-        picture = show_model(model, options.scale)
-        save_picture(picture, options.output, overwrite=options.force)
+        save(options, show_model(model, options.scale), options.output)
         note(options, f"drawn into {options.output}.")
     return DONE
 
 
-def _width() -> int:
-    return shutil.get_terminal_size().columns
+def _report(options: argparse.Namespace) -> int:
+    from hcnet import FeatureLearner
+    from hcnet.image_files import read_labels
+    from hcnet.reporting import report
+
+    model = load_model(options.model)
+    about: dict[str, Any] = {}
+    if options.images:
+        images = read(options)
+        about = {"X": images.X, "mask": images.mask, "names": images.names}
+    if options.labels is not None:
+        if isinstance(model, FeatureLearner):
+            raise ValueError("Parts have no labels; leave --labels out.")
+        if not options.images:
+            raise ValueError("Labels belong to images; pass images, or leave --labels out.")
+        about["y"] = read_labels(options.labels, images.files)
+    path = report(model, options.output, **about, overwrite=options.force)
+    size = path.stat().st_size
+    print_result(options, {"report": str(path), "bytes": size}, f"{path}: {size / 1000:,.0f} kB")
+    return DONE
 
 
-def _parts_text(model: FeatureLearner, told: dict[str, Any]) -> str:
-    from hcnet.plotting.terminal import text_sheet
-
-    h, w = told["feature_size"]
+def _parts_text(model: FeatureLearner, figures: dict[str, Any]) -> str:
+    h, w = figures["feature_size"]
     rows = [
-        ("Parts", f"{told['parts']} of at most {h}×{w} pixels, the most used first"),
-        ("Images", _images(told)),
-        ("Noise", f"p01 {told['p01']:.2g}, p10 {told['p10']:.2g}"),
-        ("Density", f"p_S {told['p_S']:.2g}, p_W {told['p_W']:.2g}"),
-        *_stream(told),
+        ("Parts", f"{figures['parts']} of at most {h}×{w} pixels, the most used first"),
+        *_shared_rows(figures),
+        ("Density", f"p_S {figures['p_S']:.2g}, p_W {figures['p_W']:.2g}"),
     ]
-    captions = [f"part {f}" for f in range(len(model.features_))]
-    return f"{aligned(rows)}\n\n{text_sheet(list(model.features_), captions, _width())}".rstrip()
+    return f"{aligned(rows)}\n\n{_sheet(model.features_, 'part')}".rstrip()
 
 
-def _network_text(model: HCN | TemplateClassifier, told: dict[str, Any]) -> str:
+def _network_text(model: Network, figures: dict[str, Any]) -> str:
     from hcnet.hierarchy.composition import children
-    from hcnet.plotting.terminal import text_sheet
 
-    rows = [("Images", _images(told)), ("Classes", ", ".join(map(str, told["classes"])))]
-    for k, layer in enumerate(told["layers"], 1):
+    rows = [*_shared_rows(figures), ("Classes", ", ".join(map(str, figures["classes"])))]
+    last = len(figures["layers"])
+    for k, layer in enumerate(figures["layers"], 1):
         h, w = layer["size"]
         pool = "×".join(map(str, layer["pool"]))
-        name = "templates" if k == len(told["layers"]) else "features"
+        name = "templates" if k == last else "features"
         rows.append((f"Layer {k}", f"{layer['features']} {name} of {h}×{w}, pools of {pool}"))
-    rows += [("Noise", f"p01 {told['p01']:.2g}, p10 {told['p10']:.2g}"), *_stream(told)]
-    first = text_sheet(
-        list(model.weights_[0]),
-        [f"feature {f}" for f in range(len(model.weights_[0]))],
-        _width(),
-    )
     lines = []
-    for k in range(len(model.weights_) - 1, 0, -1):
-        for f, parts in enumerate(children(model.weights_[k])):
-            name = f"class {model.template_classes_[f]}: template {f}"
-            if k < len(model.weights_) - 1:
-                name = f"layer {k + 1} feature {f}"
+    for k in range(last, 1, -1):
+        for f, parts in enumerate(children(model.weights_[k - 1])):
+            name = f"layer {k} feature {f}"
+            if k == last:
+                name = f"class {model.template_classes_[f]}: template {f}"
             below = ", ".join(f"{part} at {r},{c}" for part, r, c in parts) or "nothing"
-            lines.append(f"{name} = layer {k}: {below}")
-    return "\n".join([aligned(rows), "", *lines, "", first])
+            lines.append(f"{name} = layer {k - 1}: {below}")
+    return "\n".join([aligned(rows), "", *lines, "", _sheet(model.weights_[0], "feature")])
 
 
-def _images(told: dict[str, Any]) -> str:
-    height, width = told["image_size"]
-    channels = "" if told["channels"] == 1 else f", {told['channels']} channels"
-    return f"{height}×{width} pixels{channels}"
+def _shared_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    height, width = figures["image_size"]
+    channels = "" if figures["channels"] == 1 else f", {figures['channels']} channels"
+    rows = [
+        ("Images", f"{height}×{width} pixels{channels}"),
+        ("Noise", f"p01 {figures['p01']:.2g}, p10 {figures['p10']:.2g}"),
+    ]
+    if figures.get("n_images_seen") is not None:
+        rows.append(("Stream", f"{figures['n_images_seen']:,} images so far"))
+    return rows
 
 
-def _stream(told: dict[str, Any]) -> list[tuple[str, str]]:
-    seen = told.get("n_images_seen")
-    return [] if seen is None else [("Stream", f"{seen:,} images so far")]
+def _sheet(features: Any, name: str) -> str:
+    from hcnet.plotting.terminal import text_sheet
+
+    captions = [f"{name} {f}" for f in range(len(features))]
+    return text_sheet(list(features), captions, shutil.get_terminal_size().columns)
 
 
 COMMANDS = (
@@ -105,7 +124,16 @@ COMMANDS = (
         "show",
         "show the parts, the hierarchy and a summary of a model",
         "hcnet show letters.hcn -o parts.png",
-        _arguments,
-        _run,
+        _show_arguments,
+        _show,
+        {"output": "picture"},
+    ),
+    Command(
+        "report",
+        "write one HTML file with parts, places, errors and settings",
+        "hcnet report letters.hcn page.png -o report.html",
+        _report_arguments,
+        _report,
+        {"output": "report"},
     ),
 )

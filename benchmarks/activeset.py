@@ -17,19 +17,17 @@ import numpy as np
 from benchmarks.digits import digit_edges, digit_network
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from hcnet.datasets import deconvolution, letters, text
-from hcnet.engine import choice
+from hcnet.engine import engines
 from hcnet.engine.base import ActiveSet
-from hcnet.engine.choice import DEFAULT_ENGINE, preset_schedule
-from hcnet.engine.devices import on_gpu, room_for
 from hcnet.engine.driver import Limits, Measurement, run
-from hcnet.engine.schedules import Schedule
+from hcnet.engine.engines import DEFAULT_ENGINE, Engine, ReadyEngine
 from hcnet.hierarchy.joint_probability import start_joint
 from hcnet.hierarchy.network_learning import on_weights
 from hcnet.hierarchy.network_messages import NetworkPassing
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
+from hcnet.learning.message_passing import MessagePassing, weight_prior
 from hcnet.learning.options import MPMP_PATIENCE, MPMP_SWEEPS, starting_priors
-from hcnet.learning.passing import MessagePassing, PassingOptions, weight_prior
 from hcnet.objective import Priors
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import Explanation
@@ -91,7 +89,7 @@ class Watched:
 
 def measured(engine: str, fit: Callable[[], Any]) -> tuple[Any, float, float | None]:
     """As `measure`, with the megabytes of a GPU that are still in use at the end."""
-    if not on_gpu(engine):
+    if engine != "cuda":
         return measure(fit)
     before = _free(engine)
     result, seconds, _ = measure(fit)
@@ -104,7 +102,12 @@ def _free(engine: str) -> int:
 
     gc.collect()
     cuda.current_context().deallocations.clear()
-    return room_for(engine) or 0
+    return ready(engine).free_memory() or 0
+
+
+def ready(engine: str) -> ReadyEngine:
+    """An engine of the processor by its name, or that of a GPU."""
+    return Engine().on("cuda") if engine == "cuda" else Engine(engine).on("cpu")
 
 
 def one_page(
@@ -129,10 +132,9 @@ def one_page(
 
         def fit(engine: str = engine) -> tuple[Any, Watched]:
             rng = np.random.default_rng(seed)
-            passing = PassingOptions(engine, preset_schedule(engine))
             # Also where all messages would fit.
-            with mock.patch.multiple(choice, SMALL=0):
-                inner = MessagePassing(layer, images, improver, priors, passing, rng)
+            with mock.patch.multiple(engines, SMALL=0):
+                inner = MessagePassing(layer, images, improver, priors, ready(engine), rng)
             watched = Watched(inner)
             return run(watched, limits), watched
 
@@ -173,8 +175,7 @@ def scan(
 
     def fit() -> tuple[Any, Watched]:
         rng = np.random.default_rng(0)
-        passing = PassingOptions(engine, preset_schedule(engine))
-        watched = Watched(MessagePassing(layer, images, improver, priors, passing, rng))
+        watched = Watched(MessagePassing(layer, images, improver, priors, ready(engine), rng))
         return run(watched, Limits(max_iter=steps)), watched
 
     (outcome, watched), seconds, megabytes = measured(engine, fit)
@@ -199,18 +200,20 @@ def digits(bench: Benchmark, n_images: int, passes: int) -> None:
     images = Images(pixels, np.ones(pixels.shape, bool))
     evidence = images.evidence_on_grid(network.noise)
     nothing = [np.zeros(level.weight_shape, bool) for level in network.levels]
-    joint = start_joint(ENGINES[0], network, images, allowed)
+    joint = start_joint(ready(ENGINES[0]), network, images, allowed)
     empty = joint.of(nothing)
     for engine in ENGINES:
 
         def fit(engine: str = engine) -> tuple[list[float], list[int], list[list[BoolArray]]]:
             rng = np.random.default_rng(0)
             priors = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
-            passing = NetworkPassing(network, evidence, priors, allowed, engine, rng, exact=True)
+            passing = NetworkPassing(
+                network, evidence, priors, allowed, ready(engine), rng, exact=True
+            )
             seconds, active, weights = [], [], []
             for _ in range(passes):
                 began = time.perf_counter()
-                passing.forward(Schedule(), [0.3, 0.3])
+                passing.forward([0.3, 0.3])
                 passing.backward()
                 seconds.append(time.perf_counter() - began)
                 first = passing.levels[0]
@@ -303,7 +306,7 @@ def compile_everything() -> None:
     small = (lambda seed: letters(size=(60, 60), n_placements=9, random_state=seed), 4, (12, 12))
     with mock.patch.dict(PAGES, {"small": small}):
         one_page(silent, "small", 0)
-    with mock.patch.object(choice, "SMALL", 0):
+    with mock.patch.object(engines, "SMALL", 0):
         digits(silent, 4, 2)
 
 

@@ -11,13 +11,13 @@ from benchmarks.activeset import PAGES, SCAN, SCAN_LETTERS, one_page, scan
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from benchmarks.mnist_digits import Split
 from benchmarks.shape_models import compare, network, wrong
-from hcnet import HCN, Layer
+from hcnet import HCN, Engine, Layer
 from hcnet.datasets import letters, mnist, shapes
-from hcnet.engine.devices import gpu_engine, why_not_cuda
+from hcnet.engine.devices import why_not_cuda
 from hcnet.environment import gpus
 from hcnet.preprocessing import OrientedEdges
 
-ENGINES = ("active", gpu_engine())
+ENGINES = ("active", "cuda")
 STEPS = 10  # of a scan
 NAMES = [*PAGES, "scan", "shapes", "digits"]
 # device, deterministic
@@ -31,7 +31,9 @@ def fit_shapes(bench: Benchmark, seed: int) -> None:
     """Two layers: whole fits."""
     data = shapes(feature_size=21, random_state=seed)
     for mode, (device, deterministic) in MODES.items():
-        model = network(21, False, random_state=seed, device=device, deterministic=deterministic)
+        model = network(
+            21, False, random_state=seed, device=device, engine=Engine(deterministic=deterministic)
+        )
         _, seconds, _ = measure(lambda: model.fit(data.images))  # noqa: B023
         exact, iou = compare(model, data)
         bench.add(
@@ -71,7 +73,7 @@ def fit_digits(bench: Benchmark, seed: int) -> None:
             n_init=1,
             max_iter=PASSES,
             device=device,
-            deterministic=deterministic,
+            engine=Engine(deterministic=deterministic),
             random_state=seed,
         )
         _, seconds, _ = measure(lambda: model.fit(X, some.labels))  # noqa: B023

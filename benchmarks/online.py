@@ -17,10 +17,11 @@ from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from benchmarks.shape_models import compare, test_set, true_network, wrong
 from hcnet import HCN, FeatureLearner, Layer
 from hcnet.datasets import shapes, small_letters
+from hcnet.engine.engines import ReadyEngine
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
+from hcnet.learning.message_passing import MessagePassing
 from hcnet.learning.options import starting_priors
-from hcnet.learning.passing import MessagePassing, PassingOptions
 from hcnet.metrics import matched_iou, true_compression
 from hcnet.objective import Priors
 from hcnet.online.minibatches import Minibatch
@@ -201,9 +202,9 @@ def run_cost(bench: Benchmark, seed: int, repeats: int) -> None:
     priors = starting_priors(Priors(), layer.feature_pixels)[0]
     rng = np.random.default_rng(seed)
     improver = Improver(Canvas(layer, images), Priors())
-    batch = MessagePassing(layer, images, improver, priors, PassingOptions(), rng)
+    batch = MessagePassing(layer, images, improver, priors, ReadyEngine(), rng)
     shape = PartsShape(FEATURES, 1, (WINDOW, WINDOW), "full")
-    stream = PartsStream(shape, Priors(), PassingOptions(), 0.95, rng)
+    stream = PartsStream(shape, Priors(), ReadyEngine(), 0.95, rng)
     minibatches = [
         Minibatch(Images(images.pixels[k : k + 5], images.observed[k : k + 5]))
         for k in range(0, 30, 5)

@@ -135,11 +135,12 @@ PATCH = re.compile(r"^```diff\n--- (?P<file>\S+)\n(?P<lines>.*?)^```$", re.MULTI
 
 # Must run with the patches of docs/extending.md.
 DOUBLING = """
-from hcnet import FeatureLearner
+from hcnet import Engine, FeatureLearner
 from hcnet.datasets import deconvolution
 data = deconvolution(n_images=20, random_state=0)
 for engine in ("active", "beliefs", "dense", "reference"):
-    options = {"algorithm": "mpmp", "schedule": "doubling", "engine": engine, "max_iter": 3}
+    how = Engine(engine, schedule="doubling")
+    options = {"algorithm": "mpmp", "engine": how, "max_iter": 3}
     learner = FeatureLearner(4, 5, n_init=1, random_state=0, **options).fit(data.images)
     assert len(learner.placements_)
 """

@@ -12,7 +12,7 @@ from hcnet.factors import HUGE, and_down, and_up, damped, or_message
 from hcnet.grid import STEP, on_grid, pool_share, to_steps, tree_share
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
-from hcnet.learning.passing import placement_prior, weight_prior
+from hcnet.learning.message_passing import placement_prior, weight_prior
 from hcnet.objective import Priors
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.improver import Improver

@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 
-from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
+from hcnet import HCN, BooleanMatrixFactorization, Engine, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import boolean_matrix, letters, shapes
 from hcnet.engine.placements import placement_memory
 from hcnet.hierarchy import batches
@@ -29,7 +29,7 @@ BESIDE = 80
 @pytest.mark.parametrize("engine", ["active", "dense"])
 def test_a_fit_takes_the_memory_that_it_says(engine, schedule):
     model = FeatureLearner(12, 10, algorithm="mpmp", max_iter=2, random_state=0, **PRIORS)
-    model.set_params(engine=engine, schedule=schedule)
+    model.set_params(engine=Engine(engine, schedule=schedule))
     used = memory_peak(lambda: model.fit(PAGE))
     assert used <= 1.1 * model.memory_ + BESIDE * PAGE.size
     with pytest.raises(NotEnoughMemoryError, match="raise max_memory"):
@@ -96,7 +96,7 @@ def test_nothing_is_left_behind_by_a_fit_that_fails():
         yield PAGE[0, 0]
         raise BrokenError
 
-    model = FeatureLearner(feature_size=10, max_iter=1, schedule="per-image")
+    model = FeatureLearner(feature_size=10, max_iter=1, engine=Engine(schedule="per-image"))
     before = set(threading.enumerate())
     with pytest.raises(BrokenError):
         model.fit_stream(images(), batch_size=1)
@@ -109,12 +109,13 @@ import resource
 import sys
 import warnings
 import numpy as np
-from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
+from hcnet import HCN, BooleanMatrixFactorization, Engine, FeatureLearner, Layer, TemplateClassifier
 
 warnings.simplefilter("ignore")
 X = np.zeros((2, 6, 6), bool)
 X[:, 1, 1:4] = X[1, 3:5, 2] = True
-parts = FeatureLearner(2, 3, n_init=1, max_iter=1, schedule="per-image", random_state=0)
+engine = Engine(schedule="per-image")
+parts = FeatureLearner(2, 3, n_init=1, max_iter=1, engine=engine, random_state=0)
 network = HCN([Layer(2, size=2, pool=1), Layer(pool=1)], 1, n_init=1, max_iter=1, random_state=0)
 table = BooleanMatrixFactorization(1, algorithm="mpmp", max_iter=1, random_state=0)
 

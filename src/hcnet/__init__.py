@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hcnet import version
 
 if TYPE_CHECKING:
+    from hcnet.engine.engines import Engine
     from hcnet.estimators.boolean_matrix import BooleanMatrixFactorization
     from hcnet.estimators.feature_learner import FeatureLearner
     from hcnet.estimators.files import load
@@ -20,6 +21,7 @@ __version__ = version.VERSION
 __all__ = [
     "HCN",
     "BooleanMatrixFactorization",
+    "Engine",
     "FeatureLearner",
     "Inference",
     "Layer",
@@ -31,6 +33,7 @@ __all__ = [
 # Loaded on first use: Numba takes a second to import, and `hcnet --version` needs none of it.
 _HOMES = {
     "BooleanMatrixFactorization": "hcnet.estimators.boolean_matrix",
+    "Engine": "hcnet.engine.engines",
     "FeatureLearner": "hcnet.estimators.feature_learner",
     "HCN": "hcnet.estimators.hcn",
     "Inference": "hcnet.hierarchy.inference",

@@ -122,7 +122,7 @@ class Messages:
 
     The belief of a variable is its prior plus all messages to it.  A prior of ±HUGE (a clamped
     weight, a forbidden placement) swallows the messages in its own belief; the messages
-    themselves are kept, so that `Engine.rebuild` can take up a new prior at any time.
+    themselves are kept, so that `engine.base.rebuild` can take up a new prior at any time.
     """
 
     layout: Layout
@@ -167,7 +167,7 @@ class Messages:
             self.kernel_prior = self.layout.to_kernel(prior)
 
     def add_priors(self) -> None:
-        """Turn sums of messages (`Engine.collect`) into beliefs."""
+        """Turn sums of messages (`TreeUpdater.collect`) into beliefs."""
         self.field += self.field_prior
         self.kernel += self.kernel_prior
 

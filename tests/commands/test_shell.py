@@ -13,7 +13,7 @@ from running import COMMAND, Terminal, hcnet, inside, one_sentence
 from hcnet import HCN, FeatureLearner, Layer, __version__
 from hcnet.cli import COMMANDS, make_parser
 from hcnet.commands import learning_options
-from hcnet.engine.choice import ENGINE_NAMES
+from hcnet.engine.engines import ENGINE_NAMES
 from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.hierarchy.inference import METHODS
 from hcnet.image_files.binarising import INKS

@@ -130,15 +130,15 @@ def test_a_layer_in_a_network(name):
     stored = Schedule("per-image", rounds=2, shuffle=False)
     for turn in range(3):
         heard = (evidence + rng.normal(0, 1, evidence.shape)).astype(np.float32)
-        gpu.hear(hold(heard))
-        cpu.hear(heard)
+        gpu.set_evidence(hold(heard))
+        cpu.set_evidence(heard)
         assert gpu.sweep(stored, rng) == pytest.approx(cpu.sweep(stored, rng), rel=1e-4, abs=1e-4)
         up = cpu.up()
         assert_alike(fetch(gpu.up()), up)
         expected = rng.normal(prior, 3, up.shape)
         expected[rng.random(up.shape) < 0.3] = -HUGE
-        gpu.expect(hold(expected.astype(np.float32)))
-        cpu.expect(expected.astype(np.float32))
+        gpu.set_placement_prior(hold(expected.astype(np.float32)))
+        cpu.set_placement_prior(expected.astype(np.float32))
         assert_alike(gpu.placement_beliefs(), cpu.placement_beliefs())
         for least in (-HUGE, -K):
             got, wanted = fetch(gpu.down(least)), cpu.down(least)
@@ -153,7 +153,7 @@ def test_the_same_seed_gives_the_same_bits_from_a_file_too(name, tmp_path):
     start = problem(*LAYERS["small images"], 4, 2.0)
     gpu, _ = both(start)
     rng, order = np.random.default_rng(3), Schedule(name, rounds=2, block_size=1)
-    gpu.carry(np.full_like(start[-1], 0.25))
+    gpu.add_to_weights(np.full_like(start[-1], 0.25))
     for _ in range(2):
         gpu.sweep(order, rng)
     state = rng.bit_generator.state

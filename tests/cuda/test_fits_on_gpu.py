@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+from hcnet import HCN, BooleanMatrixFactorization, Engine, FeatureLearner, Layer
 from hcnet.datasets import deconvolution, shapes
 from hcnet.engine.cuda.active_set import active_device_memory
 from hcnet.layers import FeatureLayer
@@ -84,7 +84,7 @@ def test_shapes_are_clustered(deterministic):
         [Layer(4, size=21), Layer()],
         n_classes=4,
         device="cuda",
-        deterministic=deterministic,
+        engine=Engine(deterministic=deterministic),
         random_state=0,
     ).fit(data.images)
     found = model.predict(data.images)

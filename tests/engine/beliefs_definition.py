@@ -23,9 +23,9 @@ class Definition:
         self.to_S = np.zeros((n, layer.n_features, *layer.placement_size))
         self.to_W = np.zeros(weight_prior.shape)
 
-    def hear(self, evidence):
+    def set_evidence(self, evidence):
         self.evidence = evidence
-        self.dense.hear(evidence)
+        self.dense.set_evidence(evidence)
 
     def sweep(self, schedule, rng, damping):
         m = self.dense._messages

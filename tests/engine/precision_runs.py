@@ -12,11 +12,11 @@ from scipy.special import logit
 
 from benchmarks.paper_images import PAPER_IMAGES
 from benchmarks.shape_models import network
-from hcnet import BooleanMatrixFactorization, FeatureLearner, TemplateClassifier
+from hcnet import BooleanMatrixFactorization, Engine, FeatureLearner, TemplateClassifier
 from hcnet.datasets import boolean_matrix, deconvolution, shapes, two_bars
-from hcnet.engine import choice
-from hcnet.engine.choice import updates_by
+from hcnet.engine import engines
 from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.grid import on_grid
 from hcnet.images import Images, Noise
@@ -47,7 +47,7 @@ def learn(name, seed, algorithm="refined", damping=1.0):
         if algorithm == "mpmp":
             n = image.n_features
         size = image.feature_size(data)
-    options = {"algorithm": algorithm, "damping": damping, "random_state": seed}
+    options = {"algorithm": algorithm, "engine": Engine(damping=damping), "random_state": seed}
     model = FeatureLearner(n, size, **options).fit(data.images)
     clean = model.inverse_transform(model.transform(data.images))
     return Learned(model.features_, clean, model.compression_ratio_)
@@ -61,12 +61,12 @@ NETWORKS = {
     "noisy": ({"noise": 0.1}, 1.0, {}),
     "stream": ({"n_images": 400}, 0.0, {}),
     "templates": ({}, 1.0, {}),
-    **{name: ({}, 0.0, {"schedule": name}) for name in SCHEDULE_NAMES},
+    **{name: ({}, 0.0, {"engine": Engine(schedule=name)}) for name in SCHEDULE_NAMES},
     "active set": ({}, 0.0, {}),
 }
 
 
-SMALL = choice.SMALL
+SMALL = engines.SMALL
 
 
 def learn_network(kind, size, seed):
@@ -75,7 +75,7 @@ def learn_network(kind, size, seed):
     These are `shapes`, `semisupervised`, `noise` and `online`.
     """
     given, labelled, options = NETWORKS[kind]
-    choice.SMALL = 0 if kind == "active set" else SMALL  # these images are few
+    engines.SMALL = 0 if kind == "active set" else SMALL  # these images are few
     data = shapes(feature_size=size, random_state=seed, **given)
     model = network(size, labelled > 0, random_state=seed, **options)
     if kind == "templates":
@@ -133,7 +133,9 @@ def rounded_bars_beliefs(seed, sweeps, change=0.0):
 def pattern_beliefs(engine, schedule, sweeps):
     """Beliefs of the weights of a few images by an engine: "dense" or "reference"."""
     messages = start_messages(*hinted(deconvolution(random_state=0), 3, 0))
-    return _after_sweeps(updates_by(engine), messages, schedule, 0.5, sweeps)
+    return _after_sweeps(
+        ReferenceEngine() if engine == "reference" else CPUEngine(), messages, schedule, 0.5, sweeps
+    )
 
 
 def _after_sweeps(engine, messages, schedule, damping, sweeps):

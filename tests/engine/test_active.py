@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from dense_twin import dense_twin
 
-from hcnet.engine import choice
 from hcnet.engine.active import admission
 from hcnet.engine.active.geometry import coordinates
 from hcnet.engine.active.passing import ActivePassing, active_memory
-from hcnet.engine.choice import keeps_active_set, start_passing
+from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.layers import FeatureLayer
 from tests.engine import random_images
@@ -73,7 +72,7 @@ def test_where_parts_are_nearly_known_the_dense_engine_settles_at_the_same_belie
     for seed in range(8):
         start = problem(name, seed, 20.0)
         got = ActivePassing(*start)
-        wanted = start_passing("dense", *start, np.random.default_rng(seed))
+        wanted = ReadyEngine("dense").start(*start, np.random.default_rng(seed))
         assert settle(got)
         assert settle(wanted)
         assert len(got.placements()) > 0
@@ -114,8 +113,10 @@ def test_new_evidence_and_priors_are_taken_up():
     passing.sweep(Schedule(), rng)
     assert passing.n_active == 0
     assert np.abs(passing.up()).max() == 0
-    passing.hear(evidence)
-    passing.expect(np.full((len(evidence), layer.n_features, *layer.placement_size), prior))
+    passing.set_evidence(evidence)
+    passing.set_placement_prior(
+        np.full((len(evidence), layer.n_features, *layer.placement_size), prior)
+    )
     assert settle(passing)
     wanted = ActivePassing(layer, everything, evidence, prior, weights)
     assert settle(wanted)
@@ -199,8 +200,8 @@ def test_small_layers_store_everything(monkeypatch):
     monkeypatch.undo()  # the limits as they are
     small, n = LAYERS["page"]
     page = FeatureLayer(16, 1, (12, 12), (200, 200))
-    assert not keeps_active_set("active", small, n, 14 * 15)
-    assert keeps_active_set("active", page, 1, 40_000)
-    assert not keeps_active_set("dense", page, 1, 40_000)
-    dense, sparse = (choice.passing_memory(name, page, 1, 40_000) for name in ("dense", "active"))
+    assert not ReadyEngine().keeps_active_set(small, n, 14 * 15)
+    assert ReadyEngine().keeps_active_set(page, 1, 40_000)
+    assert not ReadyEngine("dense").keeps_active_set(page, 1, 40_000)
+    dense, sparse = (ReadyEngine(name).memory(page, 1, 40_000) for name in ("dense", "active"))
     assert sparse < dense / 10

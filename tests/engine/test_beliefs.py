@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from beliefs_definition import Definition
 
-from hcnet.engine import choice
 from hcnet.engine.active.passing import ActivePassing
 from hcnet.engine.beliefs import passing as beliefs
 from hcnet.engine.beliefs.passing import BLOCKS, BeliefPassing, belief_memory, in_blocks
 from hcnet.engine.dense import DensePassing
+from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.layers import FeatureLayer
@@ -82,8 +82,8 @@ def test_messages_are_those_of_the_definition(name, schedule):
             got.sweep(order, ours, damping)
             wanted.sweep(order, theirs, damping)
             evidence = np.where(start[1], K / 2, 0.7 * start[2]).astype(np.float32)
-            got.hear(evidence)
-            wanted.hear(evidence)
+            got.set_evidence(evidence)
+            wanted.set_evidence(evidence)
         for what, values in expected(wanted).items():
             found = state(got)[what]
             np.testing.assert_allclose(found, values, atol=2e-3, err_msg=f"{what}, seed {seed}")
@@ -102,13 +102,13 @@ def test_what_quiet_trees_say_in_one_full_step_is_the_sum_of_their_messages(name
             rng = np.random.default_rng(seed)
             S = rng.normal(0, K, passing.placement_beliefs().shape).astype(np.float32)
             twin = Definition(*start, np.random.default_rng(seed))
-            passing.expect(S)
+            passing.set_placement_prior(S)
             W = passing.weight_beliefs().copy()
             passing._tell_placements(1.0)
             to_S, to_W = twin.said(S, W)
             np.testing.assert_allclose(passing.placement_beliefs(), S + to_S, atol=1e-3)
             passing = BeliefPassing(*start, np.random.default_rng(seed))
-            passing.expect(S)
+            passing.set_placement_prior(S)
             passing._tell_weights(1.0)
             np.testing.assert_allclose(passing.weight_beliefs(), W + to_W, atol=1e-3)
             assert to_S.min() < -1
@@ -122,7 +122,7 @@ def test_without_a_quiet_tree_it_is_the_dense_engine(name):
     got = BeliefPassing(layer, everything, evidence, prior, weights, np.random.default_rng(1))
     rng = np.random.default_rng(1)
     start = layer, everything, evidence, prior, weights
-    wanted = choice.start_passing("dense", *start, rng)
+    wanted = ReadyEngine("dense").start(*start, rng)
     for one in (got, wanted):
         order = np.random.default_rng(2)
         for _ in range(3):
@@ -164,7 +164,7 @@ def test_a_prior_of_minus_infinity_hides_no_sums():
     assert passing._quiet_sums[1].min() < -1
     assert np.abs(up).max() < 1e4
     prior = np.full(up.shape, -1.0, np.float32)
-    passing.expect(prior)
+    passing.set_placement_prior(prior)
     np.testing.assert_allclose(passing.placement_beliefs(), up - 1, atol=1e-3)
 
 
@@ -252,7 +252,7 @@ def test_memory_is_known_before_a_run(layer, n, missing):
         passing = BeliefPassing(*start, np.random.default_rng(0))
         for _ in range(2):
             passing.sweep(Schedule(), np.random.default_rng(0))
-            passing.hear(evidence)
+            passing.set_evidence(evidence)
 
     peak = memory_peak(run)
     promised = belief_memory(layer, n, int((evidence > 0).sum()))
@@ -263,12 +263,12 @@ def test_only_a_layer_whose_ink_is_known_stores_its_messages_alone(monkeypatch):
     layer, ink, evidence, prior, weights = problem("page", 0)
     start = layer, np.ones_like(ink), evidence, prior, weights
     rng = np.random.default_rng(0)
-    assert isinstance(choice.start_passing("beliefs", *start, rng, ink=ink), BeliefPassing)
-    found = choice.start_passing("beliefs", *start, rng)
+    assert isinstance(ReadyEngine("beliefs").start(*start, rng, ink=ink), BeliefPassing)
+    found = ReadyEngine("beliefs").start(*start, rng)
     assert isinstance(found, DensePassing)
     assert not isinstance(found, BeliefPassing)
     page = FeatureLayer(16, 1, (12, 12), (200, 200))
-    sizes = [choice.passing_memory(x, page, 1, 40_000, 1, 4_000) for x in ("dense", "beliefs")]
+    sizes = [ReadyEngine(x).memory(page, 1, 40_000, 4_000) for x in ("dense", "beliefs")]
     assert sizes[1] < sizes[0] / 5
-    monkeypatch.setattr(choice, "keeps_active_set", lambda *size: True)
-    assert isinstance(choice.start_passing("beliefs", *start, rng), ActivePassing)
+    monkeypatch.setattr(ReadyEngine, "keeps_active_set", lambda *size: True)
+    assert isinstance(ReadyEngine("beliefs").start(*start, rng), ActivePassing)

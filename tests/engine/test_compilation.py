@@ -42,7 +42,7 @@ for name in SCHEDULE_NAMES:
 FITS = """
 import hashlib
 import numpy as np
-from hcnet import BooleanMatrixFactorization, FeatureLearner
+from hcnet import BooleanMatrixFactorization, Engine, FeatureLearner
 from hcnet.datasets import boolean_matrix, letters, shapes
 from benchmarks.shape_models import network
 
@@ -50,7 +50,8 @@ data = shapes(feature_size=15, random_state=1)
 net = network(15, False, random_state=1, max_iter=16).fit(data.images)
 page = letters(size=(80, 80), n_placements=25, noise=0.03, random_state=0)
 parts = FeatureLearner(feature_size=12, random_state=0, n_init=2).fit(page.images)
-blocks = FeatureLearner(4, 5, algorithm="mpmp", schedule="blocks", damping=0.7, random_state=0)
+engine = Engine(schedule="blocks", damping=0.7)
+blocks = FeatureLearner(4, 5, algorithm="mpmp", engine=engine, random_state=0)
 blocks.fit(page.images[:, :, :30, :30])
 table = boolean_matrix(shape=(60, 40), rank=4, flips=0.02, observed=0.8, random_state=0)
 bmf = BooleanMatrixFactorization(4, random_state=0).fit(table.table, mask=table.mask)

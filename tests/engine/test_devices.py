@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hcnet import FeatureLearner
-from hcnet.engine.devices import NoDeviceError, engine_on, why_not_cuda
+from hcnet.engine.devices import NoDeviceError, why_not_cuda
+from hcnet.engine.engines import Engine, ReadyEngine
 from hcnet.memory import NotEnoughMemoryError, check_memory
 
 NO_GPU = pytest.mark.skipif(why_not_cuda() is None, reason="there is a GPU")
@@ -31,7 +32,7 @@ def test_auto_falls_back_and_says_so():
 
 
 def test_the_engine_of_the_processor_is_taken_as_it_is():
-    assert engine_on("cpu", "dense", True) == "dense"
+    assert Engine("dense").on("cpu") == ReadyEngine("dense")
 
 
 @pytest.mark.parametrize(
@@ -42,8 +43,8 @@ def test_the_engine_of_the_processor_is_taken_as_it_is():
         ({"device": "cuda", "engine": "beliefs"}, "engine='beliefs' works on the processor alone"),
         ({"device": "cuda", "engine": "dense"}, "engine='dense' works on the processor alone"),
         ({"engine": "belief"}, "engine must be one of 'active', 'beliefs', 'dense', 'reference'"),
-        ({"deterministic": "yes"}, "deterministic must be True or False"),
-        ({"schedule": "random"}, "schedule must be one of"),
+        ({"engine": Engine(deterministic="yes")}, "engine.deterministic must be True or False"),
+        ({"engine": Engine(schedule="random")}, "engine.schedule must be one of"),
     ],
 )
 def test_bad_parameters(parameters, problem):

@@ -23,7 +23,9 @@ import threading
 
 import numpy as np
 
-from hcnet import HCN, FeatureLearner, Layer
+from hcnet import HCN, Engine, FeatureLearner, Layer
+
+PER_IMAGE = Engine(schedule="per-image")
 
 rng = np.random.default_rng(0)
 images = np.zeros((6, 9, 9), np.uint8)
@@ -34,12 +36,13 @@ for image in images:
 
 
 def fit(_=None):
-    network = HCN([Layer(3, size=3), Layer()], 2, max_iter=2, schedule="per-image", random_state=0)
+    network = HCN([Layer(3, size=3), Layer()], 2, max_iter=2, engine=PER_IMAGE, random_state=0)
     network.fit(images)
-    parts = FeatureLearner(3, 3, max_iter=2, n_init=1, schedule="blocks", random_state=0)
+    blocks = Engine(schedule="blocks")
+    parts = FeatureLearner(3, 3, max_iter=2, n_init=1, engine=blocks, random_state=0)
     parts.fit(images)
     priors = {"p_S": 1e-9, "p_W": 0.3, "p01": 1e-4, "p10": 1e-4}
-    page = FeatureLearner(3, 12, algorithm="mpmp", max_iter=2, schedule="per-image", **priors)
+    page = FeatureLearner(3, 12, algorithm="mpmp", max_iter=2, engine=PER_IMAGE, **priors)
     page.set_params(random_state=0).fit(np.tile(images[:2], (1, 12, 12)))  # has an active set
     arrays = *network.weights_, parts.features_, page.features_
     return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()

@@ -6,7 +6,7 @@ import pytest
 from scenes import TRUE_PARTS, learner, scene
 
 import hcnet
-from hcnet import HCN, FeatureLearner, Layer
+from hcnet import HCN, Engine, FeatureLearner, Layer
 from hcnet.datasets import deconvolution, shapes
 from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.memory import NotEnoughMemoryError
@@ -17,7 +17,8 @@ from hcnet.metrics import matched_iou
 def test_parts_are_recovered_with_every_schedule(schedule):
     images, _ = scene(n=10)
     damping = 0.3 if schedule == "flooding" else 1.0
-    found = learner(engine="beliefs", schedule=schedule, damping=damping).fit(images)
+    engine = Engine("beliefs", schedule=schedule, damping=damping)
+    found = learner(engine=engine).fit(images)
     assert matched_iou(found.features_, TRUE_PARTS).min() == 1
 
 

@@ -6,7 +6,7 @@ import pytest
 from scenes import BLOCK, RING, TRUE_PARTS, learner, scene
 from scipy import sparse
 
-from hcnet import FeatureLearner
+from hcnet import Engine, FeatureLearner
 from hcnet.datasets import deconvolution, letters, symbols, two_bars
 from hcnet.engine.driver import Status
 from hcnet.engine.schedules import SCHEDULE_NAMES
@@ -194,8 +194,10 @@ def test_the_number_of_threads_changes_nothing(schedule):
     try:
         for threads in (1, 2):
             numba.set_num_threads(threads)
-            options = {"schedule": schedule, "algorithm": "mpmp", "n_features": 4, "max_iter": 8}
-            results.append(learner(**options, damping=0.7).fit(images))
+            options = {"algorithm": "mpmp", "n_features": 4, "max_iter": 8}
+            results.append(
+                learner(**options, engine=Engine(schedule=schedule, damping=0.7)).fit(images)
+            )
     finally:
         numba.set_num_threads(before)
     one, two = results
@@ -208,7 +210,7 @@ def test_the_number_of_threads_changes_nothing(schedule):
 def test_every_schedule_learns(schedule):
     images, _ = scene(n=10)
     damping = 0.3 if schedule == "flooding" else 1.0
-    found = learner(schedule=schedule, damping=damping).fit(images)
+    found = learner(engine=Engine(schedule=schedule, damping=damping)).fit(images)
     assert matched_iou(found.features_, TRUE_PARTS).min() == 1
 
 

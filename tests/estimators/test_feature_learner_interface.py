@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from hcnet import HCN, FeatureLearner, Layer
+from hcnet import HCN, Engine, FeatureLearner, Layer
 from hcnet.engine.driver import Status
 from hcnet.memory import NotEnoughMemoryError
 
@@ -152,10 +152,10 @@ BAD_OPTIONS = [
     ({"p01": 0.1}, "p01 and p10 must be given together"),
     ({"p10": 0.1}, "p01 and p10 must be given together"),
     ({"algorithm": "magic"}, "algorithm must be one of 'refined', 'mpmp', got 'magic'"),
-    ({"schedule": "never"}, "schedule must be one of 'sequential'"),
+    ({"engine": Engine(schedule="never")}, "engine.schedule must be one of 'sequential'"),
     ({"engine": "steam"}, "engine must be one of 'active', 'beliefs', 'dense', 'reference'"),
-    ({"damping": 0.0}, "damping must be larger than 0 and at most 1"),
-    ({"damping": 1.1}, "damping must be"),
+    ({"engine": Engine(damping=0.0)}, "engine.damping must be larger than 0 and at most 1"),
+    ({"engine": Engine(damping=1.1)}, "engine.damping must be"),
     ({"n_init": 0}, "n_init must be a whole number of at least 1"),
     ({"max_iter": -1}, "max_iter must be a whole number of at least 0"),
     ({"max_seconds": 0}, "max_seconds must be a positive number, or None"),
@@ -247,7 +247,7 @@ def test_pickle(fitted):
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_a_search_over_parameters_in_workers(backend):
     images, _ = scene()
-    choices = {"n_features": [1, 2], "schedule": ["sequential", "per-image"]}
+    choices = {"n_features": [1, 2], "engine": [Engine(), Engine(schedule="per-image")]}
 
     def search(**options):
         return GridSearchCV(learner(), choices, cv=2, **options).fit(images)

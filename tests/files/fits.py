@@ -13,9 +13,16 @@ from pathlib import Path
 
 import numpy as np
 
-from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
+from hcnet import (
+    HCN,
+    BooleanMatrixFactorization,
+    Engine,
+    FeatureLearner,
+    Layer,
+    TemplateClassifier,
+)
 from hcnet.datasets import shapes
-from hcnet.engine import choice
+from hcnet.engine import engines
 
 
 def _images(n=10):
@@ -44,18 +51,18 @@ def parts(**options):
 
 
 def parts_messages(**options):
-    how = {"algorithm": "mpmp", "schedule": "per-image", "max_iter": 6}
+    how = {"algorithm": "mpmp", "engine": Engine(schedule="per-image"), "max_iter": 6}
     return FeatureLearner(3, 5, **how, random_state=0).fit(_pages(3), **options)
 
 
 def parts_active(**options):
     """As on a page that is too large for all its messages."""
-    before, choice.SMALL = choice.SMALL, 0
+    before, engines.SMALL = engines.SMALL, 0
     try:
         learner = FeatureLearner(3, 5, algorithm="mpmp", max_iter=12, p_W=0.4, random_state=0)
         return learner.fit(_pages(2), **options)
     finally:
-        choice.SMALL = before
+        engines.SMALL = before
 
 
 def parts_beliefs(**options):

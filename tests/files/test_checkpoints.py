@@ -70,7 +70,7 @@ def test_a_fit_that_is_over_returns_at_once(tmp_path, monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(hcnet.refine.search.Search, "step", no_step)
-    monkeypatch.setattr(hcnet.learning.passing.MessagePassing, "step", no_step)
+    monkeypatch.setattr(hcnet.learning.message_passing.MessagePassing, "step", no_step)
     assert learned(FITS["parts"](checkpoint=path)) == learned(first)
     assert path.stat().st_size < 50_000  # no messages are left in it
 
@@ -90,7 +90,7 @@ def test_an_open_seed_is_kept(tmp_path, monkeypatch):
 def test_a_fit_that_could_not_begin_is_in_nobodys_way(tmp_path):
     path = tmp_path / "fit.ckpt"
     with pytest.raises(ValueError, match="damping must be larger than 0"):
-        FeatureLearner(3, 3, damping=7).fit(IMAGE, checkpoint=path)
+        FeatureLearner(3, 3, engine=hcnet.Engine(damping=7)).fit(IMAGE, checkpoint=path)
     with pytest.raises(ValueError, match="feature_size 30×30 is larger than the images"):
         FeatureLearner(3, 30).fit(IMAGE, checkpoint=path)
     assert not path.exists()
@@ -160,7 +160,7 @@ def test_it_is_written_only_as_often_as_told(tmp_path, monkeypatch):
 OTHER = {
     "images": (lambda: FeatureLearner(3, 3, random_state=0).fit, 1 - IMAGE, "of other data; pass"),
     "a parameter": (
-        lambda: FeatureLearner(4, 3, damping=0.5, random_state=0).fit,
+        lambda: FeatureLearner(4, 3, engine=hcnet.Engine(damping=0.5), random_state=0).fit,
         IMAGE,
         "of a fit with another damping, another n_features; set back",
     ),

@@ -14,7 +14,7 @@ from handmade import change, forge, header, members, put
 from sklearn.exceptions import NotFittedError
 
 import hcnet
-from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
+from hcnet import HCN, BooleanMatrixFactorization, Engine, FeatureLearner, Layer
 from hcnet.model import PartsModel
 from hcnet.objective import Priors
 
@@ -43,7 +43,9 @@ def test_what_is_saved_is_loaded(tmp_path, n_features):
 
 def test_parameters_and_how_it_was_learned_are_in_the_file(tmp_path):
     image = np.kron(np.eye(4), np.ones((3, 3)))
-    learner = FeatureLearner(2, 3, damping=0.9, max_seconds=np.inf, random_state=3).fit(image)
+    learner = FeatureLearner(
+        2, 3, engine=Engine(damping=0.9), max_seconds=np.inf, random_state=3
+    ).fit(image)
     loaded = FeatureLearner.load(learner.save(tmp_path / "parts.hcn"))
     expected = learner.get_params() | {"max_seconds": None}
     assert loaded.get_params() == expected
@@ -64,7 +66,7 @@ def test_a_random_generator_is_not_a_value_that_a_file_keeps(tmp_path):
 
 def test_parameters_that_no_fit_would_take_are_not_saved(tmp_path):
     with pytest.raises(ValueError, match="damping must be larger than 0"):
-        make(damping=7).save(tmp_path / "parts.hcn")
+        make(engine=Engine(damping=7)).save(tmp_path / "parts.hcn")
     with pytest.raises(NotFittedError):
         BooleanMatrixFactorization().save(tmp_path / "parts.hcn")
     assert list(tmp_path.iterdir()) == []

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from definition import layer, network
 
-from hcnet.engine import choice
 from hcnet.engine.active import admission
 from hcnet.engine.active.passing import ActivePassing
+from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.decoding import forward
@@ -49,13 +49,13 @@ NETWORKS = {
 
 @pytest.fixture(autouse=True)
 def every_level_keeps_an_active_set(monkeypatch):
-    monkeypatch.setattr(choice, "keeps_active_set", lambda name, *size: name == "active")
+    monkeypatch.setattr(ReadyEngine, "keeps_active_set", lambda how, *size: how.name == "active")
     monkeypatch.setattr(admission, "PER_TILE", 10**4)
     monkeypatch.setattr(admission, "AT_ONCE", 10**4)
     monkeypatch.setattr(admission, "SHARE", 1)
 
 
-def start(name, seed, certainty, engine="active"):
+def start(name, seed, certainty, engine="active", schedule="sequential"):
     net, rng = NETWORKS[name], np.random.default_rng(seed)
     weights = [rng.random(level.weight_shape) < 0.4 for level in net.levels]
     pixels, _ = sample(net, weights, sample_templates(net, 4, rng), rng)
@@ -64,7 +64,9 @@ def start(name, seed, certainty, engine="active"):
     priors = [prior.astype(np.float32) for prior in priors]
     allowed = np.ones((4, net.classes.n_templates), bool)
     evidence = images.evidence(net.noise)
-    passing = NetworkPassing(net, evidence, priors, allowed, engine, rng)
+    passing = NetworkPassing(
+        net, evidence, priors, allowed, ReadyEngine(engine, Schedule(schedule)), rng
+    )
     return net, weights, images, passing
 
 
@@ -76,7 +78,7 @@ def test_every_level_settles_at_a_fixed_point_of_the_dense_engine(name, certaint
     for seed in range(10):
         net, _, _, passing = start(name, seed, certainty)
         for _ in range(5):
-            passing.forward(Schedule(), [0.5] * len(net.levels))
+            passing.forward([0.5] * len(net.levels))
             passing.backward()
         for k, trees in enumerate(passing._trees):
             assert isinstance(trees, ActivePassing)
@@ -96,8 +98,8 @@ def test_every_level_settles_at_a_fixed_point_of_the_dense_engine(name, certaint
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("schedule", SCHEDULE_NAMES)
 def test_the_first_pass_is_the_fast_forward_pass(name, schedule):
-    net, weights, images, passing = start(name, 0, HUGE)
-    passing.forward(Schedule(schedule), [1.0] * len(net.levels))
+    net, weights, images, passing = start(name, 0, HUGE, schedule=schedule)
+    passing.forward([1.0] * len(net.levels))
     wanted = forward(net, weights, images.evidence(net.noise))
     for got, expected in zip(passing.up, wanted, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-3)
@@ -111,7 +113,7 @@ def test_what_is_left_out_on_the_way_down_changes_nothing(monkeypatch):
             monkeypatch.setattr(NetworkPassing, "_least", lambda self, k: -HUGE)
         net, _, _, passing = start("two levels", 3, 2.0)
         for _ in range(6):
-            passing.forward(Schedule(), [0.5] * len(net.levels))
+            passing.forward([0.5] * len(net.levels))
             passing.backward()
         beliefs.append(passing.weight_beliefs())
     for cut, exact in zip(*beliefs, strict=True):
@@ -125,12 +127,12 @@ def test_placements_that_have_become_probable_count_on_the_way_down_at_once():
         net, _, _, passing = start(name, 1, 8.0)
         _, _, _, dense = start(name, 1, 8.0, engine="dense")
         for one in (passing, dense):
-            one.forward(Schedule(), [1.0] * len(net.levels))
+            one.forward([1.0] * len(net.levels))
         heard = []
         for one in (passing, dense):
             top = one.levels[-1]
             prior = np.full_like(one.up[-1], 3.0)
-            top.expect(prior)
+            top.set_placement_prior(prior)
             heard.append(top.down())
         assert heard[1].max() > 3
         np.testing.assert_allclose(*heard, rtol=1e-4, atol=1e-3)
@@ -152,14 +154,14 @@ def test_the_memory_of_a_network_is_known(monkeypatch):
     priors = [rng.normal(-0.5, 1, level.weight_shape).astype(np.float32) for level in net.levels]
 
     def run():
-        passing = NetworkPassing(net, evidence, priors, allowed, "active", rng)
+        passing = NetworkPassing(net, evidence, priors, allowed, ReadyEngine("active"), rng)
         assert isinstance(passing.levels[0], ActivePassing)
         for _ in range(3):
-            passing.forward(Schedule(), [0.5, 0.5])
+            passing.forward([0.5, 0.5])
             passing.backward()
 
     peak = memory_peak(run)
-    assert peak < passing_memory("active", net, 20)
+    assert peak < passing_memory(ReadyEngine("active"), net, 20)
 
 
 def test_a_network_of_the_size_for_digits_takes_a_tenth_of_the_memory(monkeypatch):
@@ -171,6 +173,8 @@ def test_a_network_of_the_size_for_digits_takes_a_tenth_of_the_memory(monkeypatc
         channels=16,
         categories=tuple(np.repeat(np.arange(10), 32).tolist()),
     )
-    dense, sparse = (passing_memory(engine, digits, 400) for engine in ("dense", "active"))
+    dense, sparse = (
+        passing_memory(ReadyEngine(engine), digits, 400) for engine in ("dense", "active")
+    )
     assert dense > 15 * 2**30
     assert sparse < 2 * 2**30

@@ -10,8 +10,8 @@ from hcnet.archive.state import save
 from hcnet.engine.active.passing import ActivePassing
 from hcnet.engine.beliefs.passing import BeliefPassing
 from hcnet.engine.dense import DensePassing
-from hcnet.engine.schedules import Schedule
-from hcnet.hierarchy import passing as hierarchy_passing
+from hcnet.engine.engines import ReadyEngine
+from hcnet.hierarchy import network_messages
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, ink, passing_memory
 from hcnet.images import Images, Noise
 from tests.memory_peak import memory_peak
@@ -52,7 +52,7 @@ def start(name, seed, on=0.05, observed=0.9):
     priors = [rng.normal(0, 2, level.weight_shape).astype(np.float32) for level in net.levels]
     allowed = np.ones((4, net.classes.n_templates), bool)
     evidence = images.evidence(net.noise)
-    return net, images, NetworkPassing(net, evidence, priors, allowed, "beliefs", rng)
+    return net, images, NetworkPassing(net, evidence, priors, allowed, ReadyEngine("beliefs"), rng)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -63,9 +63,9 @@ def test_elements_without_ink_never_hear_that_they_are_on(name):
         net, images, passing = start(name, seed)
         near = ink(net, images.evidence(net.noise))
         assert 0 < near.mean() < 0.8
-        assert near.sum() == count_ink("beliefs", net, images)
+        assert near.sum() == count_ink(ReadyEngine("beliefs"), net, images)
         for _ in range(8):
-            passing.forward(Schedule(), [0.7] * len(net.levels))
+            passing.forward([0.7] * len(net.levels))
             heard = passing._pools[0].to_R
             assert heard[~near].max() <= 0
             explained += (heard[near] <= 0).sum()
@@ -87,7 +87,7 @@ def test_passes_settle_something(name):
     net, _, passing = start(name, 1)
     before = passing.weight_beliefs()[0].copy()  # priors, of which some are larger than others
     for _ in range(10):
-        passing.forward(Schedule(), [0.5] * len(net.levels))
+        passing.forward([0.5] * len(net.levels))
         passing.backward()
     for beliefs in (*passing.weight_beliefs(), *passing.placement_beliefs()):
         assert np.isfinite(beliefs).all()
@@ -99,11 +99,11 @@ def test_pools_that_sleep_would_have_said_the_same(name, monkeypatch):
     found = []
     for asleep in (True, False):
         if not asleep:
-            monkeypatch.setattr(hierarchy_passing, "wake", lambda pools, some: None)
+            monkeypatch.setattr(network_messages, "wake", lambda pools, some: None)
         net, _, passing = start(name, 2)
         assert (passing._pools[0].awake is not None) == asleep
         for _ in range(6):
-            passing.forward(Schedule(), [0.5] * len(net.levels))
+            passing.forward([0.5] * len(net.levels))
             passing.backward()
         found.append(save(passing).arrays | dict(enumerate(passing.weight_beliefs())))
     for what, values in found[0].items():
@@ -127,12 +127,14 @@ def test_the_memory_of_a_network_is_known():
 
     def run():
         evidence = images.evidence(net.noise)
-        passing = NetworkPassing(net, evidence, priors, allowed, "beliefs", rng)
+        passing = NetworkPassing(net, evidence, priors, allowed, ReadyEngine("beliefs"), rng)
         for _ in range(2):
-            passing.forward(Schedule(), [0.5, 0.5])
+            passing.forward([0.5, 0.5])
             passing.backward()
 
     peak = memory_peak(run)
-    promised = passing_memory("beliefs", net, 20, n_ink=count_ink("beliefs", net, images))
+    promised = passing_memory(
+        ReadyEngine("beliefs"), net, 20, n_ink=count_ink(ReadyEngine("beliefs"), net, images)
+    )
     assert 0.6 * promised < peak < promised
-    assert promised < passing_memory("dense", net, 20) / 4
+    assert promised < passing_memory(ReadyEngine("dense"), net, 20) / 4

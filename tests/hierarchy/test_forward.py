@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from definition import layer, network, placed, random_images, random_weights
 
-from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
+from hcnet.engine.engines import Engine
+from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.factors import HUGE
 from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.decoding import forward
@@ -68,8 +69,9 @@ def first_pass(net, weights, images, engine, schedule="sequential"):
     allowed = np.ones((images.n_images, net.classes.n_templates), bool)
     rng = np.random.default_rng(1)
     evidence = images.evidence(net.noise)
-    passing = NetworkPassing(net, evidence, clamped, allowed, engine, rng)
-    passing.forward(Schedule(schedule), [1.0] * len(net.levels))
+    how = Engine(engine, schedule=schedule).on("cpu")
+    passing = NetworkPassing(net, evidence, clamped, allowed, how, rng)
+    passing.forward([1.0] * len(net.levels))
     return passing.up
 
 

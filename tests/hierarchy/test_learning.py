@@ -15,6 +15,7 @@ from scipy.special import expit
 from hcnet import HCN, Layer
 from hcnet.datasets import shapes
 from hcnet.engine.driver import Measurement, Status
+from hcnet.engine.engines import Engine, ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.hierarchy import network_learning
 from hcnet.hierarchy.decoding import weight_log_prior
@@ -412,8 +413,8 @@ def run_a_pass(net, n):
     evidence = random_images(net, n, rng).evidence(net.noise)
     priors = [np.zeros(level.weight_shape, np.float32) for level in net.levels]
     allowed = np.ones((n, net.classes.n_templates), bool)
-    passing = NetworkPassing(net, evidence, priors, allowed, "dense", rng)
-    passing.forward(Schedule(), [0.5] * len(net.levels))
+    passing = NetworkPassing(net, evidence, priors, allowed, ReadyEngine("dense"), rng)
+    passing.forward([0.5] * len(net.levels))
     passing.backward()
     return passing
 
@@ -439,14 +440,14 @@ def test_the_memory_estimate_is_that_of_the_arrays(name):
     net, n = MEMORY[name]
     held = memory_of(run_a_pass(net, n), {})
     assert held > 1e6
-    assert held <= passing_memory("dense", net, n) <= 1.1 * held
+    assert held <= passing_memory(ReadyEngine("dense"), net, n) <= 1.1 * held
 
 
 @pytest.mark.parametrize("name", MEMORY)
 def test_the_memory_estimate_is_the_peak(name):
     net, n = MEMORY[name]
     peak = memory_peak(lambda: run_a_pass(net, n))
-    assert 0.9 * peak <= passing_memory("dense", net, n) <= 1.1 * peak
+    assert 0.9 * peak <= passing_memory(ReadyEngine("dense"), net, n) <= 1.1 * peak
 
 
 def test_too_little_memory_is_said_before_anything_runs():
@@ -469,7 +470,7 @@ def test_more_copies_take_more_memory():
 
     assert needed(n_init=2) == 2 * needed(n_init=1)
     assert needed(n_init=2) == needed(n_init=5)
-    assert needed(n_init=1, schedule=Schedule("per-image")) > needed(n_init=1)
+    assert needed(n_init=1, engine=Engine(schedule="per-image").on("cpu")) > needed(n_init=1)
 
 
 # Parameters with which nothing can be learned.

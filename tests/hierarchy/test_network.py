@@ -24,6 +24,7 @@ from definition import (
 from scipy.stats import chi2
 
 from hcnet.datasets import shapes
+from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.decoding import Scene, decode, forward, weight_log_prior
@@ -33,7 +34,7 @@ from hcnet.hierarchy.network_messages import NetworkPassing
 from hcnet.hierarchy.specification import Layer, build_network
 from hcnet.images import Images, Noise
 from hcnet.layers import ClassLayer
-from hcnet.learning.passing import weight_prior
+from hcnet.learning.message_passing import weight_prior
 from hcnet.validation.network import check_layers
 
 # Layers, size of the images, categories, elements per feature of every level, further options;
@@ -409,9 +410,10 @@ def pass_twice(name, engine, schedule, damping=0.6, explain_away=1):
     allowed = np.array([[True] * net.classes.n_templates] * 3)
     allowed[0] = np.array(net.classes.categories) == 1  # one image has a label
     evidence = images.evidence(net.noise)
-    passing = NetworkPassing(net, evidence, priors, allowed, engine, rng)
+    how = ReadyEngine(engine, Schedule(schedule, rounds=3, block_size=20))
+    passing = NetworkPassing(net, evidence, priors, allowed, how, rng)
     for _ in range(2):
-        passing.forward(Schedule(schedule, rounds=3, block_size=20), [damping] * len(net.levels))
+        passing.forward([damping] * len(net.levels))
         passing.backward(explain_away)
     return passing
 
@@ -505,8 +507,8 @@ def test_explaining_away_gives_exact_beliefs_of_a_chain(perturbation):
     evidence += np.random.default_rng(1).normal(0, 1, evidence.shape).astype(np.float32)  # no ties
     clamped, allowed = [np.full(W.shape, HUGE, np.float32)], np.ones((20, 1), bool)
     rng = np.random.default_rng(2)
-    passing = NetworkPassing(net, evidence, clamped, allowed, "dense", rng)
-    passing.forward(Schedule(), [1.0])
+    passing = NetworkPassing(net, evidence, clamped, allowed, ReadyEngine("dense"), rng)
+    passing.forward([1.0])
     passing.backward(explain_away=8)
     masks, log_p = images_before_noise(net, [W], np.maximum, *tops(net))
     S = unpack(masks, (5,))

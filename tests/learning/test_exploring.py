@@ -15,8 +15,8 @@ from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning import exploring
 from hcnet.learning.exploring import exploration_memory, explore, regions
+from hcnet.learning.message_passing import FADED, weight_prior
 from hcnet.learning.options import starting_priors
-from hcnet.learning.passing import FADED, weight_prior
 from hcnet.messages import Layout
 from hcnet.objective import Priors
 from tests.memory_peak import memory_peak

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_streams import assert_same, state
 
-from hcnet import FeatureLearner
+from hcnet import Engine, FeatureLearner
 from hcnet.datasets import small_letters
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.reference import ReferenceEngine
@@ -185,7 +185,9 @@ def test_streams_of_other_generators_can_be_saved(tmp_path):
 
 def test_parameters_may_change_on_the_way_unless_the_parts_depend_on_them():
     learner = FeatureLearner(**SMALL).partial_fit(few())
-    learner.set_params(schedule="per-image", damping=0.5).partial_fit(few(), forgetting=0.5)
+    learner.set_params(engine=Engine(schedule="per-image", damping=0.5)).partial_fit(
+        few(), forgetting=0.5
+    )
     assert learner._stream.beliefs.forgetting == 0.5
     assert learner._stream.options.schedule.name == "per-image"
     with pytest.raises(ValueError, match="cannot change within a stream"):

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from strategies import about, alike, anything, images, masks, odd_parameters, outcome, untouched
 
-from hcnet import FeatureLearner
+from hcnet import Engine, FeatureLearner
+from hcnet.engine.schedules import SCHEDULE_NAMES
 
 NAME = "hcnet.FeatureLearner"
 QUICK = {"n_init": 1, "max_iter": 2, "random_state": 0}
@@ -50,7 +51,7 @@ def test_fit_learns_parts_or_says_why_not(data):
         "n_features": data.draw(st.sampled_from([None, 1, 5])),
         "border": data.draw(st.sampled_from(["full", "valid"])),
         "algorithm": data.draw(st.sampled_from(["refined", "mpmp"])),
-        "schedule": data.draw(st.sampled_from(["sequential", "per-image", "blocks", "flooding"])),
+        "engine": Engine(schedule=data.draw(st.sampled_from(SCHEDULE_NAMES))),
     }
     model = FeatureLearner(**QUICK, **options)
     found = outcome(model.fit, given_X, mask=mask)

@@ -17,6 +17,7 @@ PARTS, NETWORK = "FeatureLearner", "HCN"
 BOTH = (PARTS, NETWORK)
 SCHEDULES = ("sequential", "per-image", "blocks", "flooding")
 ENGINES = ("active", "beliefs", "dense", "reference")
+ENGINE_OPTIONS = ("schedule", "damping", "deterministic")
 # Keys of a layer, as the parameters of `hcnet.Layer`, and how their texts become values.
 LAYER_KEYS: dict[str, Callable[[str], Any]] = {
     "n_features": int,
@@ -129,7 +130,10 @@ def layer(text: str) -> dict[str, Any]:
 
 
 def parameters(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Which estimator is meant, and the parameters that were given."""
+    """Which estimator is meant, and the parameters that were given.
+
+    The options of the engine make up one parameter.
+    """
     kind = NETWORK if options.layers else PARTS
     given = {o.name: getattr(options, o.name) for o in OPTIONS if hasattr(options, o.name)}
     for option in OPTIONS:
@@ -139,4 +143,9 @@ def parameters(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
                 f"{option.name} is a parameter of {option.of[0]}, and this model {other}, which "
                 f"makes it a {kind}; leave it out{'' if kind == NETWORK else ', or add --layer'}."
             )
+    about_engine = {name: given.pop(name) for name in ENGINE_OPTIONS if name in given}
+    if about_engine:
+        from hcnet import Engine
+
+        given["engine"] = Engine(given.get("engine", "active"), **about_engine)
     return kind, given

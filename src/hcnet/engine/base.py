@@ -1,4 +1,4 @@
-"""What every engine offers."""
+"""Protocols of what an engine consists of: updates of messages, and layers that store them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hcnet.messages import Messages
 from hcnet.pool_messages import PoolMessages
 
 
-class PoolEngine(Protocol):
+class PoolUpdater(Protocol):
     """Updates messages of pools and classes in place; knows nothing of learning or stopping.
 
     Steps are those of the paper's Algorithm 1.  Messages between layers are arrays of shape
@@ -60,7 +60,7 @@ class PoolEngine(Protocol):
         ...
 
 
-class Engine(PoolEngine, Protocol):
+class TreeUpdater(PoolUpdater, Protocol):
     """Updates messages of trees, too, all of which are stored."""
 
     def update(self, messages: Messages, batch: Batch, damping: float) -> None:
@@ -79,11 +79,11 @@ class Engine(PoolEngine, Protocol):
 class FeaturePassing(Stateful, Protocol):
     """The messages of one feature layer and its variables, however many of them are stored."""
 
-    def hear(self, evidence: FloatArray) -> None:
+    def set_evidence(self, evidence: FloatArray) -> None:
         """New evidence for R: (images, channels, height, width)."""
         ...
 
-    def expect(self, placement_prior: FloatArray) -> None:
+    def set_placement_prior(self, placement_prior: FloatArray) -> None:
         """Another prior of S: (images, features, height, width)."""
         ...
 
@@ -124,12 +124,12 @@ class ActiveSet(FeaturePassing, Protocol):
         """Placements that have messages."""
         ...
 
-    def carry(self, beliefs: FloatArray) -> None:
+    def add_to_weights(self, beliefs: FloatArray) -> None:
         """Add what was learned elsewhere to the beliefs of W: until the next call."""
         ...
 
 
-def rebuild(engine: Engine, messages: Messages) -> None:
+def rebuild(engine: TreeUpdater, messages: Messages) -> None:
     """Recompute the beliefs from the messages, against the drift of float32."""
     engine.collect(messages)
     messages.add_priors()

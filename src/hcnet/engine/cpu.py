@@ -192,29 +192,10 @@ class CPUEngine(CPUPools):
         """Update the messages of the trees of a batch and the beliefs that they enter."""
         if len(batch.order) == 0 or messages.layout.leaves == 0:
             return
+        m = messages
         if batch.simultaneous:
-            self._simultaneous(messages, batch.order, np.float32(damping))
-        else:
-            self._lanes(messages, batch, np.float32(damping))
-
-    def collect(self, messages: Messages) -> None:
-        """Put the sums of all messages, without the priors, in place of the beliefs."""
-        m = messages
-        m.field[:] = 0
-        m.kernel[:] = 0
-        order = np.arange(m.n_trees)
-        beliefs, changes = _flat(m.field, m.kernel), _flat(m.to_field, m.to_kernel)
-        _add_changes(_PARTS, order, m.trees, m.layout.geometry, *beliefs, *changes)
-
-    def trees_to_R(self, messages: Messages) -> FloatArray:
-        """Messages from the trees to R, one per tree."""
-        m = messages
-        out = np.empty(m.n_trees, np.float32)
-        arrays = _flat(m.field, m.kernel, m.to_field, m.to_kernel)
-        _trees_to_R(m.n_trees, m.trees, m.layout.geometry, *arrays, out)
-        return out
-
-    def _lanes(self, m: Messages, batch: Batch, damping: np.float32) -> None:
+            self._simultaneous(m, batch.order, np.float32(damping))
+            return
         n = len(batch.lanes) - 1
         fields, kernels = m.field.reshape(1, -1), m.kernel.reshape(1, -1)
         shared = kernels if m.layout.kernel_is_weights else fields
@@ -233,12 +214,29 @@ class CPUEngine(CPUPools):
             fields,
             kernels,
             *_own(m, n),
-            damping,
+            np.float32(damping),
             np.empty((n, m.layout.kernel_size[0]), np.float32),
         )
         if n > 1:
             private -= shared
             shared += private.sum(axis=0)
+
+    def collect(self, messages: Messages) -> None:
+        """Put the sums of all messages, without the priors, in place of the beliefs."""
+        m = messages
+        m.field[:] = 0
+        m.kernel[:] = 0
+        order = np.arange(m.n_trees)
+        beliefs, changes = _flat(m.field, m.kernel), _flat(m.to_field, m.to_kernel)
+        _add_changes(_PARTS, order, m.trees, m.layout.geometry, *beliefs, *changes)
+
+    def trees_to_R(self, messages: Messages) -> FloatArray:
+        """Messages from the trees to R, one per tree."""
+        m = messages
+        out = np.empty(m.n_trees, np.float32)
+        arrays = _flat(m.field, m.kernel, m.to_field, m.to_kernel)
+        _trees_to_R(m.n_trees, m.trees, m.layout.geometry, *arrays, out)
+        return out
 
     def _simultaneous(self, m: Messages, order: NDArray[np.int64], damping: np.float32) -> None:
         beliefs = seen = _flat(m.field, m.kernel)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
 from hcnet.archive.state import Fields, Stateful
-from hcnet.engine.base import Engine, rebuild
-from hcnet.engine.schedules import Schedule
+from hcnet.engine.base import TreeUpdater, rebuild
+from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 from hcnet.layers import FeatureLayer
@@ -28,7 +30,7 @@ class DensePassing(Stateful):
 
     def __init__(
         self,
-        engine: Engine,
+        engine: TreeUpdater,
         layer: FeatureLayer,
         elements: NDArray[np.int32],
         evidence: FloatArray,
@@ -56,11 +58,11 @@ class DensePassing(Stateful):
             "_sums": kinds.each_of([kinds.array_in_place(), kinds.array_in_place()]),
         }
 
-    def hear(self, evidence: FloatArray) -> None:
+    def set_evidence(self, evidence: FloatArray) -> None:
         """New evidence for R."""
         self._messages.evidence[:] = evidence.reshape(-1)[self._elements]
 
-    def expect(self, placement_prior: FloatArray) -> None:
+    def set_placement_prior(self, placement_prior: FloatArray) -> None:
         """Another prior of S."""
         m = self._messages
         m.field[:], m.kernel[:] = self._sums
@@ -74,7 +76,8 @@ class DensePassing(Stateful):
             rebuild(self._engine, m)
             self._add_unstored()
         field, kernel = m.field.copy(), m.kernel.copy()
-        self._update_all(schedule, rng, damping)
+        for batch in self._batches(schedule, rng, damping):
+            self._engine.update(m, batch, damping)
         self._sweeps += 1
         self._fresh = False
         return max(
@@ -82,10 +85,11 @@ class DensePassing(Stateful):
             float(np.abs(m.kernel - kernel).max(initial=0.0)),
         )
 
-    def _update_all(self, schedule: Schedule, rng: np.random.Generator, damping: float) -> None:
-        """Every tree once."""
-        for batch in schedule.batches(self._messages.images, rng):
-            self._engine.update(self._messages, batch, damping)
+    def _batches(
+        self, schedule: Schedule, rng: np.random.Generator, damping: float
+    ) -> Iterator[Batch]:
+        """The trees to update, all of them once."""
+        return schedule.batches(self._messages.images, rng)
 
     def _add_unstored(self) -> None:
         """Add what was said without a message to beliefs that were added up anew: here nothing."""

@@ -28,6 +28,7 @@ from hcnet.archive.state import save
 from hcnet.archive.writing import write
 from hcnet.checkpoint import Checkpoint, Identity, checkpointed, text_digest
 from hcnet.engine.driver import Record, Status, interruptible
+from hcnet.engine.engines import Engine
 from hcnet.online.minibatches import Minibatch
 from hcnet.online.stream import Stream, feed, later
 from hcnet.progress import Callback, Progress
@@ -265,6 +266,8 @@ class Estimator(BaseEstimator):
     @classmethod
     def _parameter(cls, name: str, node: Node) -> Any:
         """A parameter of a file."""
+        if name == "engine" and isinstance(node.value, dict):
+            return Engine(**{key: node[key].value for key in node.names()})
         return tuple(node.value) if isinstance(node.value, list) else node.value
 
 

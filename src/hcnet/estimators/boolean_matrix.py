@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from hcnet import inference
 from hcnet.checkpoint import EVERY, digest
 from hcnet.engine.driver import Status
+from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
 from hcnet.factorization.binary_factors import Factors, Table
 from hcnet.factorization.factorizer import PASSING_DAMPING, Factorizer
 from hcnet.images import BoolArray, Images
-from hcnet.learning.passing import PassingOptions
 from hcnet.model import PartsModel
 from hcnet.objective import Priors, estimate, log_joint
 from hcnet.progress import Callback
@@ -26,7 +26,6 @@ from hcnet.validation.images import check_codes, check_table
 from hcnet.validation.parameters import (
     check_algorithm,
     check_count,
-    check_damping,
     check_engine,
     check_max_memory,
     check_needed,
@@ -63,7 +62,9 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         Stop after about this time with the best factors so far.
     max_memory : int or None, default=None
         Bytes that message passing may take; a run that would need more fails before it starts.
-    schedule, damping, device, deterministic : as in `FeatureLearner`
+    engine : str or Engine, default="active"
+        As in `FeatureLearner`; an engine given by its name has a damping of 0.5.
+    device : as in `FeatureLearner`
         How messages are passed with algorithm="mpmp".
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same result.
@@ -105,10 +106,8 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         max_iter: int | None = None,
         max_seconds: float | None = None,
         max_memory: int | None = None,
-        schedule: str | None = None,
-        damping: float = PASSING_DAMPING,
+        engine: str | Engine = DEFAULT_ENGINE,
         device: str = "cpu",
-        deterministic: bool = True,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
         callback: Callback | None = None,
@@ -124,10 +123,8 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.max_memory = max_memory
-        self.schedule = schedule
-        self.damping = damping
+        self.engine = engine
         self.device = device
-        self.deterministic = deterministic
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -155,7 +152,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
                 "algorithm='mpmp' cannot choose the number of components; pass n_components, or "
                 "use algorithm='refined'."
             )
-        options = PassingOptions(*check_engine(self, ready=True), check_damping(self.damping))
+        engine = check_engine(self, ready=True, damping=PASSING_DAMPING)
         sweeps = check_count("max_iter", self.max_iter, 1, "None for the default")
         n_init = check_count("n_init", self.n_init, 1, "None for the default")
         limits = check_positive("max_seconds", self.max_seconds), check_max_memory(self.max_memory)
@@ -172,7 +169,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
             learner = Factorizer(table, priors, rng, progress, *limits, keeper)
             try:
                 if algorithm == "mpmp":
-                    found = learner.by_messages(rank or most, options, sweeps)
+                    found = learner.by_messages(rank or most, engine, sweeps)
                 else:
                     found = learner.refined(rank, min(most, *table.shape), n_init)
             finally:
@@ -243,8 +240,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         for name in ("n_init", "max_iter", "max_memory"):
             check_count(name, getattr(self, name), 1, "None for the default")
         check_positive("max_seconds", self.max_seconds)
-        check_engine(self, ready=False)
-        check_damping(self.damping)
+        check_engine(self, ready=False, damping=PASSING_DAMPING)
         check_random_state(self.random_state)
 
     def _store(self, factors: Factors, table: Table, priors: Priors) -> Self:

@@ -20,14 +20,13 @@ from hcnet import inference
 from hcnet.archive.kinds import saveable
 from hcnet.archive.nodes import Node
 from hcnet.checkpoint import EVERY, Checkpoint, digest
-from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Status
+from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.learn import Learned, learn
 from hcnet.learning.options import AUTO_FEATURES, LearningOptions
-from hcnet.learning.passing import PassingOptions
 from hcnet.memory import check_memory
 from hcnet.model import PartsModel
 from hcnet.objective import compression_ratio, estimate, log_joint
@@ -41,7 +40,6 @@ from hcnet.validation.parameters import (
     check_algorithm,
     check_choice,
     check_count,
-    check_damping,
     check_engine,
     check_feature_size,
     check_max_memory,
@@ -87,21 +85,12 @@ class FeatureLearner(TransformerMixin, Estimator):
     max_memory : int or None, default=None
         Bytes that message passing may take, to learn and to find parts in other images; a run that
         would need more fails before it starts.  None: as much as the machine has.
-    schedule : {"sequential", "per-image", "blocks", "flooding"} or None, default=None
-        Order of the message updates.  "per-image" uses several threads;
-        "blocks" and "flooding" do where all messages are stored.  None: "sequential", and
-        "per-image" on a GPU.
-    damping : float, default=1.0
-        Share of a new message that replaces the old one, in 64ths.
-    engine : {"active", "beliefs", "dense", "reference"}, default="active"
-        What passes the messages.  "active" stores those of undecided placements only, "beliefs"
-        those of pixels with ink, "dense" all of them; "reference" is slow and readable.  A GPU has
-        "active" only.  A stream stores no messages.
+    engine : str or Engine, default="active"
+        How messages are stored: "active", "beliefs", "dense" or "reference", or an `hcnet.Engine`,
+        which also sets the schedule and the damping of their updates.
     device : {"cpu", "cuda", "auto"}, default="cpu"
         Where messages are passed.  "cuda" needs an NVIDIA GPU and ``pip install 'hcnet[cuda]'``;
         "auto" takes one if there is one.  Streams run on the processor.
-    deterministic : bool, default=True
-        Whether a GPU must give the same bits on every run; without, several images learn faster.
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same result, with any number of threads.
     verbose : bool, default=False
@@ -156,11 +145,8 @@ class FeatureLearner(TransformerMixin, Estimator):
         max_iter: int | None = None,
         max_seconds: float | None = None,
         max_memory: int | None = None,
-        schedule: str | None = None,
-        damping: float = 1.0,
-        engine: str = DEFAULT_ENGINE,
+        engine: str | Engine = DEFAULT_ENGINE,
         device: str = "cpu",
-        deterministic: bool = True,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
         callback: Callback | None = None,
@@ -177,11 +163,8 @@ class FeatureLearner(TransformerMixin, Estimator):
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.max_memory = max_memory
-        self.schedule = schedule
-        self.damping = damping
         self.engine = engine
         self.device = device
-        self.deterministic = deterministic
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -412,7 +395,7 @@ class FeatureLearner(TransformerMixin, Estimator):
     def _new_stream(
         self, images: Images, forgetting: float, keeper: Checkpoint | None = None
     ) -> PartsStream:
-        options = self._options(ready=True).passing
+        options = self._options(ready=True).engine
         shape, rng = self._shape(images), saveable(self._generator(keeper))
         return PartsStream(shape, check_priors(self), options, forgetting, rng)
 
@@ -431,11 +414,11 @@ class FeatureLearner(TransformerMixin, Estimator):
                 f"{stream.shape.n_features}, {stream.shape.feature_size} and "
                 f"{stream.shape.border!r}; set them back, or start anew with fit_stream."
             )
-        stream.configure(self._options(ready=True).passing, forgetting)
+        stream.configure(self._options(ready=True).engine, forgetting)
         return stream
 
     def _read_stream(self, file: Node) -> None:
-        self._stream = stream = PartsStream.read(file, self._options().passing)
+        self._stream = stream = PartsStream.read(file, self._options().engine)
         if stream.shape.n_channels != self.features_.shape[1]:
             raise ValueError("its stream has other channels than its features")
 
@@ -457,10 +440,9 @@ class FeatureLearner(TransformerMixin, Estimator):
             )
 
     def _options(self, ready: bool = False) -> LearningOptions:
-        passing = PassingOptions(*check_engine(self, ready), check_damping(self.damping))
         return LearningOptions(
             algorithm=check_algorithm(self.algorithm),  # type: ignore[arg-type]
-            passing=passing,
+            engine=check_engine(self, ready),
             n_init=check_count("n_init", self.n_init, 1, "None to choose it by size"),
             max_iter=check_count("max_iter", self.max_iter, 0, "None for the default"),
             max_seconds=check_positive("max_seconds", self.max_seconds),

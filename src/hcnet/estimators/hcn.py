@@ -23,8 +23,8 @@ from hcnet.checks import (
     check_pair,
     check_random_state,
 )
-from hcnet.engine.choice import DEFAULT_ENGINE
 from hcnet.engine.driver import Status
+from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
 from hcnet.estimators.network_classifier import NetworkClassifier, data_digest
 from hcnet.hierarchy.batches import check_image_fits
@@ -103,15 +103,11 @@ class HCN(NetworkClassifier):
         Stop after about this time with what was learned so far.
     max_memory : int or None, default=None
         Bytes that learning may take; a run that would need more fails before it starts.
-    schedule : {"sequential", "per-image", "blocks", "flooding"} or None, default=None
-        Order of the message updates within a layer.  "per-image" uses several threads;
-        "blocks" and "flooding" do where all messages are stored.  None: "sequential", and
-        "per-image" on a GPU.
-    engine : {"active", "beliefs", "dense", "reference"}, default="active"
-        Which messages are stored while learning: "active" those of undecided placements, "beliefs"
-        in the first layer those of elements near ink, which learns more from handwriting, "dense"
-        all of them; "reference" is slow and readable.
-    device, deterministic : as in `FeatureLearner`
+    engine : str or Engine, default="active"
+        How messages are stored: "active", "beliefs", "dense" or "reference", or an `hcnet.Engine`,
+        which also sets the schedule of their updates; damping is a
+        parameter of each layer.
+    device : as in `FeatureLearner`
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same result, with any number of threads.
     verbose : bool, default=False
@@ -156,10 +152,8 @@ class HCN(NetworkClassifier):
         max_iter: int | None = None,
         max_seconds: float | None = None,
         max_memory: int | None = None,
-        schedule: str | None = None,
-        engine: str = DEFAULT_ENGINE,
+        engine: str | Engine = DEFAULT_ENGINE,
         device: str = "cpu",
-        deterministic: bool = True,
         random_state: int | np.random.Generator | None = None,
         verbose: bool = False,
         callback: Callback | None = None,
@@ -175,10 +169,8 @@ class HCN(NetworkClassifier):
         self.max_iter = max_iter
         self.max_seconds = max_seconds
         self.max_memory = max_memory
-        self.schedule = schedule
         self.engine = engine
         self.device = device
-        self.deterministic = deterministic
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -400,11 +392,9 @@ class HCN(NetworkClassifier):
         return check_class_number(self.n_classes)
 
     def _options(self, damping: tuple[float, ...], ready: bool = False) -> NetworkOptions:
-        engine, schedule = check_engine(self, ready)
         return NetworkOptions(
             damping=damping,
-            engine=engine,
-            schedule=schedule,
+            engine=check_engine(self, ready, damping=None),
             vote=check_flag("vote", self.vote),
             n_init=check_count("n_init", self.n_init),
             max_iter=check_optional_count("max_iter", self.max_iter, 1, "for the default"),

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.devices import room_for
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Process, Record, Status, run
+from hcnet.engine.engines import Engine, ReadyEngine
 from hcnet.factorization.annealing import Annealing, PosteriorMean, climb_to_maximum, project
 from hcnet.factorization.binary_factors import Factors, Table, marginal_log_joint
 from hcnet.factorization.gibbs import Sampler
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
-from hcnet.learning.passing import MessagePassing, PassingOptions, memory_needed
+from hcnet.learning.message_passing import MessagePassing, memory_needed
 from hcnet.memory import check_memory
 from hcnet.objective import Priors
 from hcnet.progress import Progress
@@ -70,9 +70,9 @@ class Factorizer:
         self._status = Status.FINISHED
         self._best: tuple[float, Factors] = (-np.inf, Factors.zeros(table, 0))
 
-    def by_messages(self, rank: int, options: PassingOptions, sweeps: int | None) -> Factorized:
+    def by_messages(self, rank: int, engine: ReadyEngine, sweeps: int | None) -> Factorized:
         """Factors by the paper's message passing alone."""
-        self._consider(self._pass_messages(rank, options, sweeps or PASSING_SWEEPS))
+        self._consider(self._pass_messages(rank, engine, sweeps or PASSING_SWEEPS))
         return self._result(self._best[1])
 
     def refined(self, rank: int | None, most: int, n_init: int | None) -> Factorized:
@@ -100,8 +100,8 @@ class Factorizer:
 
     def _start(self, rank: int, n_init: int) -> None:
         # A start is small: all messages are stored, on the processor.
-        options = PassingOptions("dense", damping=PASSING_DAMPING)
-        factors = self._pass_messages(rank, options, PASSING_SWEEPS)
+        engine = Engine("dense", damping=PASSING_DAMPING).on("cpu")
+        factors = self._pass_messages(rank, engine, PASSING_SWEEPS)
         climb_to_maximum(factors, self._sampler, self._fixed)
         self._consider(factors)
         self._stop_if_cut_short()
@@ -128,7 +128,7 @@ class Factorizer:
         self._stop_if_cut_short()
         return process.factors
 
-    def _pass_messages(self, rank: int, options: PassingOptions, sweeps: int) -> Factors:
+    def _pass_messages(self, rank: int, engine: ReadyEngine, sweeps: int) -> Factors:
         rows, columns = self._table.shape
         values = self._table.values.reshape(rows, columns, 1, 1)
         images = Images(values, self._table.observed.reshape(rows, columns, 1, 1))
@@ -138,14 +138,13 @@ class Factorizer:
             f"{images.n_observed}), pass n_components=None, which samples instead of passing "
             f"messages"
         )
-        needed = memory_needed(layer, images, options)
-        room = room_for(options.engine)
-        check_memory("Message passing", needed, self._max_memory, remedy, room)
+        needed = memory_needed(layer, images, engine)
+        check_memory("Message passing", needed, self._max_memory, remedy, engine.free_memory())
         # States are compared under the priors of message passing: at the estimated ones, strong
         # noise would make "no component at all" the best state of every run.
         priors = self._fixed.filled(PASSING_PRIORS)
         improver = Improver(Canvas(layer, images), priors)
-        process = MessagePassing(layer, images, improver, priors, options, self._rng)
+        process = MessagePassing(layer, images, improver, priors, engine, self._rng)
         outcome = self._run("Message passing", process, sweeps)
         return _as_factors(outcome.best, rank, self._table)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.choice import preset_schedule
+from hcnet.engine.engines import Engine
 from hcnet.factors import HUGE
 from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.decoding import Configuration, Scene, combined, decode, forward
@@ -30,7 +30,7 @@ METHODS = ("explain", "forward", "passing", "match")
 
 # Message passing stores all messages: batches are small, and the answers of an active set would
 # depend on the number of images in a batch.
-ENGINE = "dense"
+ENGINE = Engine("dense").on("cpu").in_stored_order()
 # Rounds of ORs and pools in a backward pass.
 EXPLAIN_AWAY = 10
 # Largest share by which a position of a pool is made less probable than its centre, to break ties.
@@ -135,9 +135,8 @@ def pass_messages(
     evidence = images.evidence(network.noise)
     passing = NetworkPassing(network, evidence, clamped, allowed, ENGINE, rng, True)
     # Clamped weights receive nothing, so that images cannot influence each other.
-    schedule = replace(preset_schedule(ENGINE), shuffle=False)
     for _ in range(n_passes):
-        passing.forward(schedule, [1.0] * len(network.levels))
+        passing.forward([1.0] * len(network.levels))
         passing.backward(EXPLAIN_AWAY)
     return passing
 

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.devices import on_gpu
+from hcnet.engine.engines import ReadyEngine
 from hcnet.grid import single
 from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.decoding import pixel_log_probabilities, top_log_prior, weight_log_prior
@@ -28,15 +28,15 @@ class Joint(Protocol):
         """Joint log-probability with these weights."""
 
 
-def start_joint(engine: str, network: Network, images: Images, allowed: BoolArray) -> Joint:
+def start_joint(engine: ReadyEngine, network: Network, images: Images, allowed: BoolArray) -> Joint:
     """On the device of the engine; `allowed` (images, templates) leaves out templates."""
-    kind = DeviceJoint if on_gpu(engine) else HostJoint
+    kind = DeviceJoint if engine.gpu else HostJoint
     return kind(network, images, allowed)
 
 
-def joint_memory(engine: str, network: Network, n_images: int) -> int:
+def joint_memory(engine: ReadyEngine, network: Network, n_images: int) -> int:
     """Bytes that it takes beside the messages; on the CPU it works in small batches."""
-    if not on_gpu(engine):
+    if not engine.gpu:
         return 0
     weights = sum(int(np.prod(level.weight_shape)) for level in network.levels)
     return n_images * explaining_memory(network) + 5 * weights

@@ -15,16 +15,14 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Kind
 from hcnet.archive.state import Fields, Stateful, part
 from hcnet.checkpoint import Checkpoint
-from hcnet.engine.choice import DEFAULT_ENGINE
-from hcnet.engine.devices import room_for
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
-from hcnet.engine.schedules import Schedule
+from hcnet.engine.engines import ReadyEngine
 from hcnet.hierarchy.joint_probability import joint_memory, start_joint
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
 from hcnet.hierarchy.template_classes import reassign_templates
 from hcnet.images import BoolArray, FloatArray, Images
-from hcnet.learning.passing import weight_prior
+from hcnet.learning.message_passing import weight_prior
 from hcnet.memory import check_memory
 from hcnet.progress import Progress
 
@@ -44,8 +42,7 @@ class NetworkOptions:
     """Options of learning."""
 
     damping: tuple[float, ...]  # per level
-    engine: str = DEFAULT_ENGINE
-    schedule: Schedule = field(default_factory=Schedule)
+    engine: ReadyEngine = field(default_factory=ReadyEngine)
     vote: bool = True
     n_init: int = N_INIT
     max_iter: int | None = None
@@ -111,7 +108,7 @@ class NetworkLearning(Stateful):
 
     def step(self) -> bool:
         """One forward and one backward pass."""
-        self._passing.forward(self._options.schedule, self._options.damping)
+        self._passing.forward(self._options.damping)
         self._passing.backward()
         before, self._beliefs = self._beliefs, self._passing.weight_beliefs()
         changes = [
@@ -319,13 +316,12 @@ def check_passing_memory(
     network: Network, n_images: int, options: NetworkOptions, n_ink: int | None = None
 ) -> int:
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
-    lanes = options.schedule.lanes(n_images)
-    needed = passing_memory(options.engine, network, n_images, lanes, n_ink)
+    needed = passing_memory(options.engine, network, n_images, n_ink)
     needed += joint_memory(options.engine, network, n_images)
     if options.n_init > 1:  # the best start so far, and the one that is running
         needed *= 2
     remedy = f"lower the n_features or the size of a layer, or the images per fit (now {n_images})"
-    room = room_for(options.engine)
+    room = options.engine.free_memory()
     return check_memory("Message passing", needed, options.max_memory, remedy, room)
 
 

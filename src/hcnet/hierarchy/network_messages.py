@@ -11,11 +11,8 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Kind
 from hcnet.archive.state import Fields, Stateful, part
 from hcnet.engine.base import FeaturePassing
-from hcnet.engine.choice import BELIEFS, keeps_active_set, pools_by, start_passing
-from hcnet.engine.choice import passing_memory as layer_memory
 from hcnet.engine.cpu_pools import max_pool
-from hcnet.engine.devices import on_gpu
-from hcnet.engine.schedules import Schedule
+from hcnet.engine.engines import ReadyEngine
 from hcnet.factors import HUGE
 from hcnet.grid import on_grid, single
 from hcnet.hierarchy.network import Network
@@ -32,7 +29,7 @@ class NetworkPassing(Stateful):
         evidence: FloatArray,
         weight_priors: Sequence[FloatArray],
         allowed: BoolArray,
-        engine: str,
+        engine: ReadyEngine,
         rng: np.random.Generator,
         alike: bool = False,
         exact: bool = False,
@@ -45,7 +42,7 @@ class NetworkPassing(Stateful):
         there, too.
         """
         self.network = network
-        self._engine = pools_by(engine)
+        self._engine, self._schedule = engine.pools(), engine.schedule
         self._rng = rng
         hold = self._engine.hold
         self._evidence, self._strongest = hold(evidence), float(np.abs(evidence).max(initial=0.0))
@@ -67,12 +64,12 @@ class NetworkPassing(Stateful):
             everything, nothing = np.ones(shape, bool), np.zeros(shape, np.float32)
             weights = np.swapaxes(prior, 0, 1)
             near = None
-            if engine == BELIEFS and k == 0:
+            if engine.uses_ink and k == 0:
                 near = ink(network, evidence)
                 self._engine.or_to_U(self._pools[0], self._evidence)
                 wake(self._pools[0], near)  # of all others such trees expect nothing
-            start = layer, everything, nothing, -HUGE, weights, rng, alike
-            self._trees.append(start_passing(engine, *start, near))
+            start = layer, everything, nothing, -HUGE, weights, rng
+            self._trees.append(engine.start(*start, same_order=alike, ink=near))
             up = np.zeros((n, layer.n_features, *layer.placement_size), np.float32)
             self._up.append(hold(up))
         classes = class_log_prior(network.classes, up.shape, allowed)
@@ -94,19 +91,19 @@ class NetworkPassing(Stateful):
             "_trees": kinds.each_of([part()] * n),
         }
 
-    def forward(self, schedule: Schedule, damping: Sequence[float]) -> None:
+    def forward(self, damping: Sequence[float]) -> None:
         """Messages up, from the image to the class layer; those to W on the way."""
         self.change = 0.0
         below = self._evidence
         for k, (pools, trees) in enumerate(zip(self._pools, self._trees, strict=True)):
             self._engine.or_to_U(pools, below)
             self.change = max(self.change, self._engine.pool_to_R(pools, damping[k]))
-            trees.hear(pools.to_R)
-            trees.sweep(schedule, self._rng)
+            trees.set_evidence(pools.to_R)
+            trees.sweep(self._schedule, self._rng)
             self._up[k] = below = trees.up()
         exclusive = self.network.classes.p_on is None
         down = self._engine.class_to_S(self._class_prior, self._up[-1], exclusive)
-        self._trees[-1].expect(down)
+        self._trees[-1].set_placement_prior(down)
 
     def backward(self, explain_away: int = 1) -> None:
         """Messages down, from the class layer to the image.
@@ -127,7 +124,7 @@ class NetworkPassing(Stateful):
                 self._engine.pool_to_U(pools, above)
             heard = self._engine.or_to_S(pools)
             if k:
-                self._trees[k - 1].expect(heard)
+                self._trees[k - 1].set_placement_prior(heard)
             else:
                 self._image_down = heard
 
@@ -180,17 +177,15 @@ def ink(network: Network, evidence: FloatArray) -> BoolArray:
     return np.asarray(max_pool(first.pool, first.log_prior, evidence) > 0)
 
 
-def count_ink(engine: str, network: Network, images: Images) -> int | None:
+def count_ink(engine: ReadyEngine, network: Network, images: Images) -> int | None:
     """How many elements have `ink`, for those engines that want to know."""
     return (
-        int(ink(network, images.evidence_on_grid(network.noise)).sum())
-        if engine == BELIEFS
-        else None
+        int(ink(network, images.evidence_on_grid(network.noise)).sum()) if engine.uses_ink else None
     )
 
 
 def passing_memory(
-    engine: str, network: Network, n_images: int, lanes: int = 1, n_ink: int | None = None
+    engine: ReadyEngine, network: Network, n_images: int, n_ink: int | None = None
 ) -> int:
     """Bytes that message passing takes, known before it starts; `n_ink` is that of `count_ink`."""
     total = 0
@@ -198,10 +193,10 @@ def passing_memory(
         layer = level.features
         trees = n_images * layer.n_channels * int(np.prod(layer.image_size))
         near = n_ink if k == 0 else None
-        total += layer_memory(engine, layer, n_images, trees, lanes, near) + 8 * trees
-        if near is None and keeps_active_set(engine, layer, n_images, trees):
+        total += engine.memory(layer, n_images, trees, near) + 8 * trees
+        if near is None and engine.keeps_active_set(layer, n_images, trees):
             # Its messages up and down are of all placements; a GPU lists those that speak, too.
-            each = 44 if on_gpu(engine) else 28
+            each = 44 if engine.gpu else 28
             total += each * n_images * layer.n_positions * layer.n_features
         total += pool_memory(level.pool, n_images)
     return total

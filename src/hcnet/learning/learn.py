@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hcnet.engine.devices import room_for
 from hcnet.engine.driver import (
     Keeper,
     Limits,
@@ -25,6 +24,7 @@ from hcnet.engine.driver import (
 )
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
+from hcnet.learning.message_passing import MessagePassing, memory_needed
 from hcnet.learning.options import (
     AUTO_FEATURES,
     MPMP_PATIENCE,
@@ -33,7 +33,6 @@ from hcnet.learning.options import (
     restarts,
     starting_priors,
 )
-from hcnet.learning.passing import MessagePassing, memory_needed
 from hcnet.memory import check_memory
 from hcnet.objective import Priors, estimate
 from hcnet.progress import Progress, State
@@ -95,7 +94,8 @@ def learn(
     runs: list[Learned] = []
     try:
         with interruptible():
-            for outcome in learner.outcomes(starts):
+            for start, sweeps in starts:
+                outcome = learner.pass_messages(start, sweeps)
                 runs.append(learner.finish(outcome))
                 if runs[-1].status.cut_short:
                     break
@@ -128,7 +128,7 @@ def check_passing_memory(layer: FeatureLayer, images: Images, options: LearningO
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     needed = 0
     if options.sweeps > 0:
-        needed = memory_needed(layer, images, options.passing)
+        needed = memory_needed(layer, images, options.engine)
     ways = [
         f"n_features (now {layer.n_features})",
         f"feature_size (now {layer.feature_size[0]}×{layer.feature_size[1]})",
@@ -137,8 +137,8 @@ def check_passing_memory(layer: FeatureLayer, images: Images, options: LearningO
     remedy = f"lower {', '.join(ways[:-1])} or {ways[-1]}"
     if options.algorithm == "refined":
         remedy += ", pass max_iter=0, which refines from an empty start and stores no messages"
-    room = room_for(options.passing.engine)
-    return check_memory("Message passing", needed, options.max_memory, remedy, room)
+    free = options.engine.free_memory()
+    return check_memory("Message passing", needed, options.max_memory, remedy, free)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +155,17 @@ class _Learner:
     deadline: float | None
     keeper: Keeper | None = None
 
-    def outcomes(self, starts: list[tuple[Priors, int]]) -> Iterator[Outcome[Explanation]]:
-        """What message passing from every start comes to; those with 0 sweeps are empty."""
-        for start, sweeps in starts:
-            yield self._pass_messages(start, sweeps) if sweeps else self._empty()
+    def pass_messages(self, start: Priors, sweeps: int) -> Outcome[Explanation]:
+        """The outcome of message passing from a start; without sweeps it is empty."""
+        if not sweeps:
+            found = self.improver.evaluate([], NOWHERE)
+            return Outcome(found, -found.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
+        what = self.layer, self.images, self.improver, start, self.options.engine, self.rng
+        process = MessagePassing(*what)
+        self.progress.stage("Message passing", sweeps)
+        limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
+        report = _reporter(self.progress, process.state, lambda: None)
+        return run(process, limits, report, self.keeper)
 
     def finish(self, outcome: Outcome[Explanation]) -> Learned:
         """What follows message passing: refinement, unless it is to stay alone."""
@@ -187,18 +194,6 @@ class _Learner:
             history=history,
             moves=moves,
         )
-
-    def _empty(self) -> Outcome[Explanation]:
-        found = self.improver.evaluate([], NOWHERE)
-        return Outcome(found, -found.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
-
-    def _pass_messages(self, start: Priors, sweeps: int) -> Outcome[Explanation]:
-        what = self.layer, self.images, self.improver, start, self.options.passing, self.rng
-        process = MessagePassing(*what)
-        self.progress.stage("Message passing", sweeps)
-        limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
-        report = _reporter(self.progress, process.state, lambda: None)
-        return run(process, limits, report, self.keeper)
 
     def _refine(self, search: Search) -> Outcome[Explanation]:
         self.progress.stage("Refining", search.expected_steps)

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from scipy.special import logit
 
-from hcnet.learning.passing import PassingOptions
+from hcnet.engine.engines import ReadyEngine
 from hcnet.objective import Priors
 
 Algorithm = Literal["refined", "mpmp"]
@@ -42,7 +42,7 @@ class LearningOptions:
     """How to learn."""
 
     algorithm: Algorithm = "refined"
-    passing: PassingOptions = field(default_factory=PassingOptions)
+    engine: ReadyEngine = field(default_factory=ReadyEngine)
     n_init: int | None = None
     max_iter: int | None = None
     max_seconds: float | None = None

@@ -24,7 +24,7 @@ from hcnet.hierarchy.network_learning import (
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
 from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray
-from hcnet.learning.passing import weight_prior
+from hcnet.learning.message_passing import weight_prior
 from hcnet.online.forgetting import Beliefs
 from hcnet.online.minibatches import Minibatch
 from hcnet.online.stream import Stream
@@ -58,10 +58,9 @@ class NetworkStream(Stream):
     def memory(self, batch: Minibatch) -> int:
         """Bytes that a minibatch takes at its peak."""
         n = batch.images.n_images
-        lanes = self.options.schedule.lanes(n)
         engine, network = self.options.engine, self.network
         n_ink = count_ink(engine, network, batch.images)
-        needed = passing_memory(engine, network, n, lanes, n_ink)
+        needed = passing_memory(engine, network, n, n_ink)
         return needed + joint_memory(engine, network, n)
 
     def learn(self, batch: Minibatch) -> Measurement:
@@ -78,7 +77,7 @@ class NetworkStream(Stream):
             exact=True,
         )
         for _ in range(self.options.max_iter or PASSES):
-            passing.forward(self.options.schedule, self.options.damping)
+            passing.forward(self.options.damping)
             passing.backward()
         change = self.beliefs.update(passing.weight_beliefs())
         before = self.weights() if self.voters else None

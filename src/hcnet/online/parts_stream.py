@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from hcnet.archive import kinds
 from hcnet.archive.nodes import Node
 from hcnet.archive.state import Fields, restore
-from hcnet.engine.choice import start_dense
 from hcnet.engine.driver import Keeper, Limits, Measurement, run
+from hcnet.engine.engines import ReadyEngine
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
+from hcnet.learning.message_passing import placement_prior, weight_prior
 from hcnet.learning.options import dead_start, starting_priors
-from hcnet.learning.passing import PassingOptions, placement_prior, weight_prior
-from hcnet.messages import Layout, trees_of
+from hcnet.messages import Layout
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
 from hcnet.online.forgetting import Beliefs
@@ -139,7 +139,7 @@ class PartsStream(Stream):
         self,
         shape: PartsShape,
         priors: Priors,
-        options: PassingOptions,
+        options: ReadyEngine,
         forgetting: float,
         rng: np.random.Generator,
     ) -> None:
@@ -168,13 +168,13 @@ class PartsStream(Stream):
         layer = self.shape.layer(images.size)
         assert self._priors.p_S is not None
         before = self.weights()
-        passing = start_dense(
-            self.options.engine,
+        passing = self.options.start_dense(
             layer,
-            trees_of(images.observed, self.rng),
+            images.observed,
             images.evidence_on_grid(self._priors.noise),
             placement_prior(self._priors.p_S),
             self.beliefs.prior()[0],
+            self.rng,
             keep=False,
         )
         passing.sweep(self.options.schedule, self.rng, self.options.share)
@@ -244,7 +244,7 @@ class PartsStream(Stream):
         }
 
     @classmethod
-    def read(cls, file: Node, options: PassingOptions) -> PartsStream:
+    def read(cls, file: Node, options: ReadyEngine) -> PartsStream:
         """The stream of a file."""
         shape, priors = _SHAPE.read(file["shape"]), _OPEN_PRIORS.read(file["open_priors"])
         # Before weights of this shape are drawn: those of the file, which cannot be larger than it.

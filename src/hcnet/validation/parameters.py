@@ -13,9 +13,9 @@ from hcnet.checks import check_pair as check_pair
 from hcnet.checks import check_path as check_path
 from hcnet.checks import check_random_state as check_random_state
 from hcnet.checks import is_number as is_number
-from hcnet.engine.choice import DEFAULT_ENGINE, ENGINE_NAMES, preset_schedule
-from hcnet.engine.devices import DEVICE_NAMES, engine_on
-from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
+from hcnet.engine.devices import DEVICE_NAMES
+from hcnet.engine.engines import DEFAULT_ENGINE, ENGINE_NAMES, Engine, ReadyEngine
+from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.learning.options import ALGORITHMS
 from hcnet.objective import Priors
 
@@ -111,24 +111,30 @@ def check_algorithm(value: str) -> str:
     return check_choice("algorithm", value, ALGORITHMS)
 
 
-def check_engine(estimator: Any, ready: bool, engine: str = DEFAULT_ENGINE) -> tuple[str, Schedule]:
-    """What passes the messages of an estimator, and in which order.
+def check_engine(estimator: Any, ready: bool, damping: float | None = 1.0) -> ReadyEngine:
+    """The engine of an estimator, on its device.
 
     The device is looked for if it is to be `ready`: a model may be loaded where it is missing.
+    `damping` is that of an engine given by its name; None: the estimator has its own.
     """
-    engine = check_choice("engine", getattr(estimator, "engine", engine), ENGINE_NAMES)
-    device = check_choice("device", estimator.device, DEVICE_NAMES)
-    deterministic = check_flag("deterministic", estimator.deterministic)
-    if engine != DEFAULT_ENGINE:
+    engine, device = estimator.engine, check_choice("device", estimator.device, DEVICE_NAMES)
+    if not isinstance(engine, Engine):
+        engine = Engine(check_choice("engine", engine, ENGINE_NAMES), damping=damping or 1.0)
+    check_choice("engine.name", engine.name, ENGINE_NAMES)
+    check_damping(engine.damping, "engine.damping")
+    check_flag("engine.deterministic", engine.deterministic)
+    if engine.schedule is not None:
+        check_choice("engine.schedule", engine.schedule, SCHEDULE_NAMES)
+    if damping is None and engine.damping != 1.0:
+        raise ValueError(
+            f"engine.damping must be 1 here, got {engine.damping:g}: each layer has a damping of "
+            f"its own; pass Layer(..., damping={engine.damping:g})."
+        )
+    if engine.name != DEFAULT_ENGINE:
         if device == "cuda":
             raise ValueError(
-                f"engine={engine!r} works on the processor alone; pass device='cpu', or another "
-                f"engine."
+                f"engine={engine.name!r} works on the processor alone; pass device='cpu', or "
+                f"another engine."
             )
         device = "cpu"
-    schedule = estimator.schedule
-    if schedule is not None:
-        check_choice("schedule", schedule, SCHEDULE_NAMES)
-    if ready:
-        engine = engine_on(device, engine, deterministic)
-    return engine, preset_schedule(engine) if schedule is None else Schedule(schedule)
+    return engine.on(device if ready else "cpu")

@@ -55,8 +55,8 @@ class ActivePassing(Stateful):
         self._carried = np.zeros_like(self._weight_prior)
         self._U = self._E = np.zeros(len(self._observed), np.float32)
         self._sums = np.zeros(0, np.float32)
-        self.hear(evidence)
-        self.expect(placement_prior)
+        self.set_evidence(evidence)
+        self.set_placement_prior(placement_prior)
         self._refresh()
 
     @property
@@ -107,19 +107,19 @@ class ActivePassing(Stateful):
     def _n_placements(self) -> int:
         return self._n_images * self._g.positions * self._g.features
 
-    def carry(self, beliefs: FloatArray) -> None:
+    def add_to_weights(self, beliefs: FloatArray) -> None:
         """Add what was learned elsewhere to the beliefs of W: until the next call."""
         self._carried = to_weights(beliefs)
         self._refresh()
 
-    def hear(self, evidence: FloatArray) -> None:
+    def set_evidence(self, evidence: FloatArray) -> None:
         """New evidence for R."""
         self._E = np.where(self._observed, to_board(self._layer, evidence), np.float32(0))
         U = self._E.copy()
         U[self._edges.trees] = self._U[self._edges.trees]
         self._U = U
 
-    def expect(self, placement_prior: FloatArray | float) -> None:
+    def set_placement_prior(self, placement_prior: FloatArray | float) -> None:
         """Another prior of S."""
         if np.ndim(placement_prior) == 0:
             self._prior = np.array([placement_prior], np.float32)

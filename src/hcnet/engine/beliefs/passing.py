@@ -67,9 +67,9 @@ class BeliefPassing(DensePassing):
             "_quiet": kinds.converted(evidence, lambda quiet: quiet.evidence, quiet_trees),
         }
 
-    def hear(self, evidence: FloatArray) -> None:
+    def set_evidence(self, evidence: FloatArray) -> None:
         """New evidence for R."""
-        super().hear(evidence)
+        super().set_evidence(evidence)
         self._quiet = quiet_trees(evidence_against(evidence, self._ink))
 
     def down(self, least: float = -HUGE) -> FloatArray:
@@ -78,14 +78,16 @@ class BeliefPassing(DensePassing):
         out[self._elements] = self._engine.trees_to_R(self._messages)
         return out.reshape(self._shape)
 
-    def _update_all(self, schedule: Schedule, rng: np.random.Generator, damping: float) -> None:
+    def _batches(
+        self, schedule: Schedule, rng: np.random.Generator, damping: float
+    ) -> Iterator[Batch]:
         m = self._messages
         for k, batch in in_blocks(schedule.batches(m.images, rng), m.n_trees):
             if k is not None:
                 self._tell_weights(damping / BLOCKS)
                 if k % BLOCKS_PER_TURN == 0:
                     self._tell_placements(damping * BLOCKS_PER_TURN / BLOCKS)
-            self._engine.update(m, batch, damping)
+            yield batch
 
     def _add_unstored(self) -> None:
         field, kernel = self._quiet_sums

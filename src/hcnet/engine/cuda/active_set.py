@@ -79,7 +79,7 @@ class ActiveCUDAPassing(Stateful):
         self._lanes: dict[Schedule, Lanes] = {}
         self._blocks: dict[Schedule, tuple[Colours, IntArray]] = {}
         self._set_active(np.full(n_slots, -1))
-        self.hear(hold(evidence))
+        self.set_evidence(hold(evidence))
         if np.ndim(placement_prior) == 0:
             self._prior = hold(np.array([placement_prior], np.float32))
         else:
@@ -113,17 +113,17 @@ class ActiveCUDAPassing(Stateful):
             raise ValueError("its prior is incomplete")
         self._set_active(where)
 
-    def carry(self, beliefs: FloatArray) -> None:
+    def add_to_weights(self, beliefs: FloatArray) -> None:
         """Add what was learned elsewhere to the beliefs of W, until the next call."""
         self._carried = hold(to_weights(beliefs))
         self._sum_beliefs()
 
-    def hear(self, evidence: DeviceArray) -> None:
+    def set_evidence(self, evidence: DeviceArray) -> None:
         """Set the evidence for R."""
         fill_board(evidence, self._layer, self._g, self._observed, self._E)
         launch(reset_uncovered, self._U.size, self._covered, self._E, self._U)
 
-    def expect(self, placement_prior: DeviceArray) -> None:
+    def set_placement_prior(self, placement_prior: DeviceArray) -> None:
         """Set the prior of S."""
         if self._prior.size == 1:
             self._prior = arrays.empty((placement_prior.size,))

@@ -74,7 +74,7 @@ def _run_class_to_S(up: Any, log_prior: Any, exclusive: Any) -> None:
 
 
 class CUDAPools:
-    """The messages of pools and classes (`engine.base.PoolEngine`)."""
+    """The messages of pools and classes (`engine.base.PoolUpdater`)."""
 
     def hold(self, array: FloatArray) -> DeviceArray:
         """A copy on the GPU."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from scipy.special import logit
@@ -12,16 +12,9 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Kind
 from hcnet.archive.state import Fields, Stateful, part
 from hcnet.engine.base import ActiveSet, FeaturePassing
-from hcnet.engine.choice import (
-    BELIEFS,
-    DEFAULT_ENGINE,
-    keeps_active_set,
-    passing_memory,
-    start_passing,
-)
 from hcnet.engine.driver import Measurement
-from hcnet.engine.schedules import Schedule
-from hcnet.grid import on_grid, tree_share
+from hcnet.engine.engines import ReadyEngine
+from hcnet.grid import on_grid
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.exploring import exploration_memory, explore
@@ -36,20 +29,6 @@ FADE, FADED = 0.7, 8
 SYMMETRY = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class PassingOptions:
-    """How messages are passed."""
-
-    engine: str = DEFAULT_ENGINE
-    schedule: Schedule = field(default_factory=Schedule)
-    damping: float = 1.0
-
-    @property
-    def share(self) -> float:
-        """How much of a new message is taken: the damping, so that messages stay on the grid."""
-        return tree_share(self.damping)
-
-
 class MessagePassing(Stateful):
     """MPMP over all trees of a feature layer."""
 
@@ -59,20 +38,21 @@ class MessagePassing(Stateful):
         images: Images,
         improver: Improver,
         priors: Priors,
-        options: PassingOptions,
+        engine: ReadyEngine,
         rng: np.random.Generator,
     ) -> None:
         assert priors.p_S is not None
         assert priors.p_W is not None
         self._improver = improver
-        self._options = options
+        self._engine = engine
         self._priors = priors
         self._rng = rng
         shape = (layer.n_channels, layer.n_features, *layer.feature_size)
         prior = weight_prior(priors.p_W, shape, rng)
         evidence = images.evidence_on_grid(priors.noise)
         start = (layer, images.observed, evidence, placement_prior(priors.p_S), prior)
-        self._passing = start_passing(options.engine, *start, rng, ink=evidence > 0)
+        self._passing = engine.start(*start, rng, ink=evidence > 0)
+        self._explores = engine.explores(layer, images.n_images, images.n_observed)
         self._layer, self._images, self._weight_prior = layer, images, prior
         self._learned: FloatArray | None = None  # by exploring
         self._sweeps = 0
@@ -83,10 +63,18 @@ class MessagePassing(Stateful):
         self._now = self._evaluate()
 
     def step(self) -> bool:
-        """One sweep; an active set is led by an exploration before the first."""
-        schedule, damping = self._options.schedule, self._options.share
-        if isinstance(self._passing, ActiveSet) and self._sweeps <= FADED:
-            self._lead(self._passing)
+        """One sweep; an active set explores before the first.
+
+        What exploring has taught the weights is added to the first sweeps, less and less.
+        """
+        if self._explores and self._sweeps <= FADED:
+            if self._learned is None:
+                start = self._layer, self._images, self._priors, self._weight_prior
+                self._learned = explore(*start, self._rng)
+            share = FADE**self._sweeps if self._sweeps < FADED else 0.0
+            learned = on_grid(share * self._learned.astype(np.double))
+            cast(ActiveSet, self._passing).add_to_weights(learned)
+        schedule, damping = self._engine.schedule, self._engine.share
         self._belief_change = self._passing.sweep(schedule, self._rng, damping)
         if self._learned is not None and self._sweeps < FADED:
             self._belief_change = math.inf  # what leads it is still to go
@@ -133,14 +121,6 @@ class MessagePassing(Stateful):
         """The decoded state, without features that are not used."""
         return self._now
 
-    def _lead(self, passing: ActiveSet) -> None:
-        """What exploring has taught the weights leads the first sweeps, less and less."""
-        if self._learned is None:
-            start = self._layer, self._images, self._priors, self._weight_prior
-            self._learned = explore(*start, self._rng)
-        share = FADE**self._sweeps if self._sweeps < FADED else 0.0
-        passing.carry(on_grid(share * self._learned.astype(np.double)))
-
     def _weights(self) -> BoolArray:
         return np.ascontiguousarray(np.swapaxes(self._passing.weight_beliefs(), 0, 1) > 0)
 
@@ -151,14 +131,11 @@ class MessagePassing(Stateful):
         return self._improver.evaluate(self._features, self._passing.placements())
 
 
-def memory_needed(layer: FeatureLayer, images: Images, options: PassingOptions) -> int:
+def memory_needed(layer: FeatureLayer, images: Images, engine: ReadyEngine) -> int:
     """Bytes that message passing over these images takes at its peak."""
-    n = images.n_images
-    lanes = options.schedule.lanes(n)
-    size = options.engine, layer, n, images.n_observed
-    needed = passing_memory(*size, lanes, int((images.pixels & images.observed).sum()))
-    explores = options.engine != BELIEFS and keeps_active_set(*size)
-    return needed + (exploration_memory(layer) if explores else 0)
+    size = layer, images.n_images, images.n_observed
+    needed = engine.memory(*size, n_ink=int((images.pixels & images.observed).sum()))
+    return needed + (exploration_memory(layer) if engine.explores(*size) else 0)
 
 
 def weight_prior(p_W: float, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The active set on a GPU is that of the processor, message by message."""
+"""The active set on a GPU has the messages of the processor's."""
 
 import itertools
 
@@ -149,7 +149,7 @@ def test_a_layer_in_a_network(name):
 
 
 @pytest.mark.parametrize("name", ["per-image", "blocks"])
-def test_the_same_seed_gives_the_same_bits_from_a_file_too(name, tmp_path):
+def test_the_same_seed_gives_the_same_bits_also_from_a_file(name, tmp_path):
     start = problem(*LAYERS["small images"], 4, 2.0)
     gpu, _ = both(start)
     rng, order = np.random.default_rng(3), Schedule(name, rounds=2, block_size=1)
@@ -168,7 +168,7 @@ def test_the_same_seed_gives_the_same_bits_from_a_file_too(name, tmp_path):
         np.testing.assert_array_equal(getattr(again, what)(), getattr(gpu, what)())
 
 
-def test_every_tree_is_visited_once_in_an_order_of_its_own():
+def test_every_sweep_visits_every_tree_once_in_a_new_order():
     firsts = np.array([0, 4, 4, 12])
     lanes, rng = Lanes(firsts, 2), np.random.default_rng(0)
     seen = []
@@ -201,7 +201,7 @@ def test_the_seed_decides_the_order(name):
 
 
 @pytest.mark.parametrize("wrong", [0, 10**6])
-def test_a_file_with_placements_that_are_none_is_refused(wrong, tmp_path):
+def test_a_file_with_impossible_placements_is_refused(wrong, tmp_path):
     gpu, _ = both(problem(*LAYERS["small images"], 4, 2.0))
     gpu.sweep(Schedule(), np.random.default_rng(0))
     contents = save(gpu)
@@ -234,7 +234,7 @@ def test_candidates_are_the_best_of_every_tile_and_of_ties_the_first(ties):
     assert_alike(beliefs, belief[found])
 
 
-def test_who_stays_keeps_its_slot():
+def test_placements_that_stay_active_keep_their_slots():
     layer, n = LAYERS["page"]
     g, rng = geometry(layer), np.random.default_rng(0)
     tiles, every = tiling(g, n), np.arange(g.positions * g.features)
@@ -290,9 +290,7 @@ def test_trees_of_a_block_are_updated_at_the_same_time(name, block_size):
 @pytest.mark.parametrize(
     ("size", "preset", "wanted"), [(12, True, 1), (12, False, 0), (8, True, 0)]
 )
-def test_large_images_are_worked_on_in_blocks_unless_it_was_said_how(
-    size, preset, wanted, monkeypatch
-):
+def test_large_images_are_updated_in_blocks_by_default(size, preset, wanted, monkeypatch):
     taken = []
     monkeypatch.setattr(ActiveCUDAPassing, "_update_blocks", lambda *_: taken.append(1))
     gpu, _ = both(problem(FeatureLayer(1, 1, (3, 3), (size, size), "valid"), 1, 0, 2.0))
@@ -301,7 +299,7 @@ def test_large_images_are_worked_on_in_blocks_unless_it_was_said_how(
     assert len(taken) == wanted
 
 
-def test_no_tile_has_room_for_more_placements_than_there_are():
+def test_a_tile_has_at_most_as_many_slots_as_placements():
     """Templates are as large as their images: each image has one position."""
     layer, n = FeatureLayer(2, 1, (20, 20), (20, 20), "valid"), 1000
     assert per_tile(geometry(layer)) == 2
@@ -310,7 +308,7 @@ def test_no_tile_has_room_for_more_placements_than_there_are():
 
 
 @pytest.mark.gpu
-def test_memory_is_known_before_it_is_taken(free_memory):
+def test_memory_is_known_in_advance(free_memory):
     layer = FeatureLayer(20, 1, (20, 20), (600, 600))
     start = problem(layer, 2, 0, 1.0)
     gpu, _ = both(problem(*LAYERS["page"], 0, 1.0))  # what is compiled takes memory, too
@@ -326,7 +324,7 @@ def test_memory_is_known_before_it_is_taken(free_memory):
 
 
 @pytest.mark.gpu
-def test_larger_layers_are_as_on_the_processor():
+def test_larger_layers_have_the_beliefs_of_the_processor():
     """More placements than threads, tiles and blocks of threads can take at once."""
     layer = FeatureLayer(20, 2, (9, 8), (60, 70))
     _, observed, evidence, prior, weights = problem(layer, 30, 1, 20.0)

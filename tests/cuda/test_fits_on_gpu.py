@@ -24,7 +24,7 @@ def learner(**more):
     return FeatureLearner(1, (2, 3), device="cuda", n_init=2, max_iter=1, random_state=0, **more)
 
 
-def test_a_part_is_found_and_the_run_says_how():
+def test_a_part_is_found():
     model = learner().fit(scene())
     assert matched_iou(model.features_, PART[None, None])[0] == 1
     assert len(model.placements_) == 3
@@ -38,7 +38,7 @@ def test_message_passing_alone_and_a_checkpoint(tmp_path):
     assert kept.log_joint_ == wanted.log_joint_
 
 
-def test_too_little_memory_is_said_before_it_is_taken():
+def test_too_little_memory_is_an_error_before_the_run():
     with pytest.raises(NotEnoughMemoryError, match=r"max_memory allows 1,000 bytes: lower"):
         learner(max_memory=1000).fit(scene())
 

@@ -1,4 +1,4 @@
-"""The joint log-probability of a network is the same wherever it is worked out."""
+"""The joint log-probability of a network is the same on the processor and on a GPU."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def build(name, p_on=None, n_images=4, seed=0, scale=1):
 @pytest.mark.parametrize("p_on", [None, 0.2])
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("seed", range(2))
-def test_configurations_are_as_probable(name, p_on, seed):
+def test_configurations_have_the_same_probability(name, p_on, seed):
     network, images, allowed, weights = build(name, p_on, seed=seed)
     on_host, on_device = HostJoint(network, images, allowed), DeviceJoint(network, images, allowed)
     for more in (weights, [~W for W in weights], [W & False for W in weights]):
@@ -85,7 +85,7 @@ def test_larger_networks(p_on):
 
 
 @pytest.mark.gpu
-def test_memory_is_known_before_it_is_taken(free_memory):
+def test_memory_is_known_in_advance(free_memory):
     network, images, allowed, weights = build("two levels", n_images=500, scale=10)
     DeviceJoint(network, images, allowed).of(weights)  # what is compiled takes memory, too
     before = free_memory()

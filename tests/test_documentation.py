@@ -131,6 +131,14 @@ def test_targets_and_benchmarks_of_the_pages_exist():
             assert not name or (ROOT / "benchmarks" / f"{name}.py").exists(), f"{page.name}: {name}"
 
 
+def test_names_of_the_notation_exist():
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    text = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8")
+    names = re.findall(r"[A-Za-z_]\w+", " ".join(re.findall(r"`([^`\n]+)`", text)))
+    assert len(names) > 80
+    assert [name for name in names if not re.search(rf"\b{name}\b", source)] == []
+
+
 PATCH = re.compile(r"^```diff\n--- (?P<file>\S+)\n(?P<lines>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Must run with the patches of docs/extending.md.

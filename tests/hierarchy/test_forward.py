@@ -249,44 +249,12 @@ def test_noise_does_not_change_the_class_among_templates_of_equal_size(name):
         assert best[np.arange(len(chosen)), chosen].all(), noise
 
 
-def unequal(pool):
-    """One level, two classes: a template of one element and one of three."""
-    W = np.zeros((2, 1, 1, 4), bool)
-    W[0, 0, 0, 0] = W[1, 0, 0, 1:] = True
-    net = network(layer(2, (1, 4), pool), image_size=(pool[0], 3 + pool[1]), categories=(0, 1))
-    return net, [W]
-
-
-def class_of(net, weights, pixels, p01, p10):
-    images = Images(np.array(pixels, bool)[None, None], np.ones((1, 1, *np.shape(pixels)), bool))
-    return int(scores(net, weights, images, Noise(p01, p10)).argmax())
-
-
 def test_noise_changes_the_class_among_templates_of_unequal_size():
     """The limit of the paper's claim: p01 and p10 weigh on and off pixels, which then differ."""
-    net, weights = unequal((1, 1))
-    image = [[1, 1, 1, 0]]  # k1 against 2·k1 + k0
-    assert class_of(net, weights, image, 0.2, 0.1) == 1
-    assert class_of(net, weights, image, 0.1, 0.2) == 0
-    assert class_of(net, weights, image, 1e-3, 1e-6) == 1
-    assert class_of(net, weights, image, 1e-6, 1e-3) == 0
-
-
-def test_noise_changes_the_class_through_the_pools_even_where_it_is_symmetric():
-    """An element costs log 9 for its choice within a pool and earns log((1 - p) / p)."""
-    net, weights = unequal((3, 3))
-    image = np.ones((3, 6))
-    assert class_of(net, weights, image, 0.05, 0.05) == 1
-    assert class_of(net, weights, image, 0.2, 0.2) == 0
-
-
-def test_noise_changes_the_class_among_features_of_unequal_size():
-    """It is not enough that templates have as many features: these must be alike, too."""
-    net = network(
-        layer(2, (1, 3), (1, 1)), layer(2, (1, 1), (1, 1)), image_size=(1, 3), categories=(0, 1)
-    )
-    features = np.array([[[[1, 0, 0]]], [[[1, 1, 1]]]], bool)
-    templates = np.eye(2, dtype=bool).reshape(2, 2, 1, 1)
-    image = [[1, 1, 0]]
-    assert class_of(net, [features, templates], image, 0.2, 0.1) == 1
-    assert class_of(net, [features, templates], image, 0.1, 0.2) == 0
+    W = np.zeros((2, 1, 1, 4), bool)
+    W[0, 0, 0, 0] = W[1, 0, 0, 1:] = True
+    net = network(layer(2, (1, 4), (1, 1)), image_size=(1, 4), categories=(0, 1))
+    X = np.array([1, 1, 1, 0], bool).reshape(1, 1, 1, 4)  # k1 against 2·k1 + k0
+    for p01, p10, wanted in ((0.2, 0.1, 1), (0.1, 0.2, 0), (1e-3, 1e-6, 1), (1e-6, 1e-3, 0)):
+        found = scores(net, [W], Images(X, np.ones_like(X)), Noise(p01, p10))
+        assert found.argmax() == wanted

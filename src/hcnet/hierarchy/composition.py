@@ -1,4 +1,4 @@
-"""What features are made of, and what of an image each of them explains."""
+"""The elements of features, and the pixels of an image that each feature explains."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from hcnet.images import BoolArray
 
 
 def children(W: BoolArray) -> list[list[tuple[int, int, int]]]:
-    """Of every feature of a layer (features, channels, height, width), what it is made of.
+    """The elements of every feature of a layer (features, channels, height, width).
 
-    Each part is (feature of the layer below, row, column), row and column within the window.
+    An element is (feature of the layer below, row, column), row and column within the window.
     """
     return [[(int(a), int(r), int(c)) for a, r, c in np.argwhere(weights)] for weights in W]
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A feature that is on in an image, with the pixels that it explains."""
+    """A feature that is on in an image, and the pixels that it explains."""
 
     level: int  # from 1 at the bottom
     feature: int

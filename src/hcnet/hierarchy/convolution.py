@@ -1,9 +1,9 @@
 """Convolution and correlation with binary weights.
 
-Convolution visits what is on.  Correlation does, too, where few weights are; otherwise it is a few
-large products of matrices: it loops over the smaller of two grids, the positions of S or the window
-of W.  S is (images, features, hs, ws), W (features, channels, h, w) and R (images, channels,
-hs + h - 1, ws + w - 1).
+Convolution visits the elements that are on.  Correlation does so if few weights are on; otherwise it
+is a few large products of matrices, in a loop over the smaller of two grids, the positions of S or
+the window of W.  S is (images, features, hs, ws), W (features, channels, h, w) and R (images,
+channels, hs + h - 1, ws + w - 1).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from hcnet.engine.threads import over_threads
 from hcnet.factors import GRID
 from hcnet.images import BoolArray, FloatArray
 
-# Share of the weights up to which adding up those that are on beats a product of matrices.
+# Share of weights that are on up to which adding them up is faster than a product of matrices.
 FEW = 0.05
 
 
 def elements(W: BoolArray) -> NDArray[np.int64]:
-    """The indices of what is on, a row for each axis.
+    """The indices of the elements that are on, a row for each axis.
 
-    As `np.nonzero`, whose arrays have gaps in memory unless there is only one element: what is
-    compiled for those would have to be compiled once more for this.
+    Unlike those of `np.nonzero`, the rows are contiguous for any number of elements, so that
+    functions are compiled for one layout only.
     """
     return np.array(np.nonzero(W))
 
 
 def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
-    """What every placement gathers from R: the sum of R over the weights that are on."""
+    """The sum of R over the weights that are on, for every placement."""
     n, channels = R.shape[:2]
     F, _, h, w = W.shape
     hs, ws = R.shape[2] - h + 1, R.shape[3] - w + 1

@@ -1,4 +1,4 @@
-"""What a person says about the layers of a network, and the network that it makes."""
+"""The layers of a network as users describe them, and the network made of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hcnet.hierarchy.network import Level, Network
 from hcnet.images import Noise
 from hcnet.layers import ClassLayer, FeatureLayer, PoolBorder, PoolLayer
 
-# How probable a weight is where nothing is said: features are sparse; of the features below, a
-# template may use any.
+# Default probability of a weight: features are sparse, and a template may use any of the features
+# below it.
 P_W = 0.2
 P_W_TEMPLATES = 0.5
 # Share of a new message that a pool sends up.  `make bench NAME=choices` measures others.
@@ -33,7 +33,7 @@ class Layer:
         Height and width of a feature, in elements of the layer below (pixels for the first).  None
         in the last layer: as large as the grid below.
     pool : int or (int, int), default=3
-        Window within which every element of a feature moves by itself; 1 for none.
+        Window within which every element of a feature moves independently; 1 for none.
     pool_border : {"full", "same"}, default="full"
         "full": the grid below is larger by the window less one, so that all elements can move
         freely.  "same": both grids are equal, and elements at the border have fewer positions.
@@ -77,7 +77,7 @@ def build_network(
     image_size: tuple[int, int],
     rng: np.random.Generator,
 ) -> Network:
-    """The network over images of a size; pools are perturbed at random where told."""
+    """The network over images of a size, its pools perturbed as the layers ask for."""
     levels = []
     for layer in layers:
         pool = PoolLayer(n_channels, layer.pool, image_size, layer.pool_border)

@@ -21,7 +21,7 @@ from hcnet.engine import engines
 from hcnet.engine.base import ActiveSet
 from hcnet.engine.driver import Limits, Measurement, run
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine, ReadyEngine
-from hcnet.hierarchy.joint_probability import start_joint
+from hcnet.hierarchy.joint_probability import joint_function
 from hcnet.hierarchy.network_learning import on_weights
 from hcnet.hierarchy.network_messages import NetworkPassing
 from hcnet.images import BoolArray, Images
@@ -200,8 +200,8 @@ def digits(bench: Benchmark, n_images: int, passes: int) -> None:
     images = Images(pixels, np.ones(pixels.shape, bool))
     evidence = images.evidence_on_grid(network.noise)
     nothing = [np.zeros(level.weight_shape, bool) for level in network.levels]
-    joint = start_joint(ready(ENGINES[0]), network, images, allowed)
-    empty = joint.of(nothing)
+    joint = joint_function(ready(ENGINES[0]), network, images, allowed)
+    empty = joint(nothing)
     for engine in ENGINES:
 
         def fit(engine: str = engine) -> tuple[list[float], list[int], list[list[BoolArray]]]:
@@ -224,7 +224,7 @@ def digits(bench: Benchmark, n_images: int, passes: int) -> None:
         (per_pass, active, weights), _, megabytes = measure(fit)
         # Looking at what was learned is no part of the passes.
         seen = list(range(LOOK - 1, passes, LOOK))
-        found = [joint.of(weights[k]) for k in seen]
+        found = [joint(weights[k]) for k in seen]
         on = float(weights[-1][0].sum(axis=(1, 2, 3)).mean())
         layer = network.levels[0].features
         placements = n_images * layer.n_positions * layer.n_features

@@ -105,8 +105,7 @@ class HCN(NetworkClassifier):
         Bytes that learning may take; a run that would need more fails before it starts.
     engine : str or Engine, default="active"
         How messages are stored: "active", "beliefs", "dense" or "reference", or an `hcnet.Engine`,
-        which also sets the schedule of their updates; damping is a
-        parameter of each layer.
+        which also sets the schedule of their updates.  Damping is a parameter of each layer.
     device : as in `FeatureLearner`
     random_state : int, numpy.random.Generator or None, default=None
         The same seed gives the same result, with any number of threads.

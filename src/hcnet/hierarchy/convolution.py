@@ -1,8 +1,8 @@
 """Convolution and correlation with binary weights.
 
-Convolution visits the elements that are on.  Correlation does so if few weights are on; otherwise it
-is a few large products of matrices, in a loop over the smaller of two grids, the positions of S or
-the window of W.  S is (images, features, hs, ws), W (features, channels, h, w) and R (images,
+Convolution visits the elements that are on.  Correlation does so if few weights are on; otherwise
+it is a few large products of matrices, in a loop over the smaller of two grids, the positions of S
+or the window of W.  S is (images, features, hs, ws), W (features, channels, h, w) and R (images,
 channels, hs + h - 1, ws + w - 1).
 """
 

@@ -17,7 +17,7 @@ from hcnet.archive.state import Fields, Stateful, part
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.engine.engines import ReadyEngine
-from hcnet.hierarchy.joint_probability import joint_memory, start_joint
+from hcnet.hierarchy.joint_probability import joint_function, joint_memory
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
 from hcnet.hierarchy.template_classes import reassign_templates
@@ -100,7 +100,7 @@ class NetworkLearning(Stateful):
         evidence = images.evidence_on_grid(network.noise)
         start = network, evidence, priors, allowed, options.engine, rng
         self._passing = NetworkPassing(*start, exact=True)
-        self._joint = start_joint(options.engine, network, images, allowed)
+        self._joint = joint_function(options.engine, network, images, allowed)
         self._voters: list[Decided] = []
         self._beliefs = self._passing.weight_beliefs()
         self._now = self.decide(on_weights(self._beliefs))
@@ -162,7 +162,7 @@ class NetworkLearning(Stateful):
 
     def decide(self, weights: list[BoolArray]) -> Decided:
         """Weights with the joint log-probability that they reach."""
-        return Decided(weights, self._joint.of(weights))
+        return Decided(weights, self._joint(weights))
 
 
 def majority(voters: Sequence[Sequence[BoolArray]]) -> list[BoolArray]:

@@ -31,15 +31,14 @@ class NetworkPassing(Stateful):
         allowed: BoolArray,
         engine: ReadyEngine,
         rng: np.random.Generator,
-        alike: bool = False,
+        same_order: bool = False,
         exact: bool = False,
     ) -> None:
         """Start as Algorithm 1 does: messages up are 0, messages down are minus infinity.
 
         `weight_priors` are log-odds, (features, channels, height, width) per level; `allowed` is
-        (images, templates); with `alike` all images have their trees in the same order.  To learn,
-        evidence and priors should be on the grid; with `exact` those of the network are taken
-        there, too.
+        (images, templates); with `same_order` all images have their trees in the same order.  For
+        learning, evidence and priors must be on the grid; `exact` puts those of the network on it.
         """
         self.network = network
         self._engine, self._schedule = engine.pools(), engine.schedule
@@ -67,9 +66,9 @@ class NetworkPassing(Stateful):
             if engine.uses_ink and k == 0:
                 near = ink(network, evidence)
                 self._engine.or_to_U(self._pools[0], self._evidence)
-                wake(self._pools[0], near)  # of all others such trees expect nothing
+                wake(self._pools[0], near)  # all other elements stay off
             start = layer, everything, nothing, -HUGE, weights, rng
-            self._trees.append(engine.start(*start, same_order=alike, ink=near))
+            self._trees.append(engine.start(*start, same_order=same_order, ink=near))
             up = np.zeros((n, layer.n_features, *layer.placement_size), np.float32)
             self._up.append(hold(up))
         classes = class_log_prior(network.classes, up.shape, allowed)
@@ -92,7 +91,7 @@ class NetworkPassing(Stateful):
         }
 
     def forward(self, damping: Sequence[float]) -> None:
-        """Messages up, from the image to the class layer; those to W on the way."""
+        """Messages up, from the image to the class layer, and messages to W."""
         self.change = 0.0
         below = self._evidence
         for k, (pools, trees) in enumerate(zip(self._pools, self._trees, strict=True)):
@@ -108,11 +107,9 @@ class NetworkPassing(Stateful):
     def backward(self, explain_away: int = 1) -> None:
         """Messages down, from the class layer to the image.
 
-        An active set gives no messages to pixels that would be of no consequence, only minus
-        infinity.
-
-        With `explain_away` > 1 the ORs and the pools of a level talk to each other so many times
-        before the level below hears of it.
+        An active set sends minus infinity in place of messages that could not change anything.
+        The ORs and pools of a level exchange messages `explain_away` times before the level below
+        gets its messages.
         """
         for k in reversed(range(len(self._trees))):
             pools, trees = self._pools[k], self._trees[k]
@@ -122,22 +119,21 @@ class NetworkPassing(Stateful):
                 if turn:
                     self._engine.or_to_U(pools, below)
                 self._engine.pool_to_U(pools, above)
-            heard = self._engine.or_to_S(pools)
+            down = self._engine.or_to_S(pools)
             if k:
-                self._trees[k - 1].set_placement_prior(heard)
+                self._trees[k - 1].set_placement_prior(down)
             else:
-                self._image_down = heard
+                self._image_down = down
 
     def _least(self, k: int) -> float:
-        """Messages down to R of a level that are lower than this change nothing below it.
+        """A bound: lower messages down to R of a level change nothing below it.
 
-        They cannot make an S below probable, or let it take part in anything, whatever it has
-        heard from further below.
+        They cannot make an S below probable, whatever messages it gets from further below.
         """
         if not k:
             return -self._strongest
-        heard = self._up[k - 1], self._pools[k - 1].to_R
-        return -sum(self._engine.largest(messages) for messages in heard)
+        strongest = self._up[k - 1], self._pools[k - 1].to_R
+        return -sum(self._engine.largest(messages) for messages in strongest)
 
     @property
     def levels(self) -> list[FeaturePassing]:
@@ -168,17 +164,16 @@ class NetworkPassing(Stateful):
 
 
 def ink(network: Network, evidence: FloatArray) -> BoolArray:
-    """Which elements of the lowest R can ever hear that they are on: those with ink in their pool.
+    """The elements of the lowest R that have ink in their pool: no other can ever become probable.
 
-    The first pass tells.  Later ones bring no more: expecting a pixel elsewhere explains ink away,
-    it makes none.
+    The first pass decides this.  Later passes can only explain ink away.
     """
     first = network.levels[0]
     return np.asarray(max_pool(first.pool, first.log_prior, evidence) > 0)
 
 
 def count_ink(engine: ReadyEngine, network: Network, images: Images) -> int | None:
-    """How many elements have `ink`, for those engines that want to know."""
+    """The number of elements with `ink`, for engines that use it."""
     return (
         int(ink(network, images.evidence_on_grid(network.noise)).sum()) if engine.uses_ink else None
     )
@@ -195,8 +190,8 @@ def passing_memory(
         near = n_ink if k == 0 else None
         total += engine.memory(layer, n_images, trees, near) + 8 * trees
         if near is None and engine.keeps_active_set(layer, n_images, trees):
-            # Its messages up and down are of all placements; a GPU lists those that speak, too.
-            each = 44 if engine.gpu else 28
-            total += each * n_images * layer.n_positions * layer.n_features
+            # Messages up and down of all placements; a GPU also lists those that send messages.
+            per_placement = 44 if engine.gpu else 28
+            total += per_placement * n_images * layer.n_positions * layer.n_features
         total += pool_memory(level.pool, n_images)
     return total

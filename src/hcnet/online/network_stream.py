@@ -12,7 +12,7 @@ from hcnet.archive import kinds
 from hcnet.archive.nodes import Node
 from hcnet.archive.state import Fields, restore
 from hcnet.engine.driver import Measurement
-from hcnet.hierarchy.joint_probability import joint_memory, start_joint
+from hcnet.hierarchy.joint_probability import joint_function, joint_memory
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.network_learning import (
     VOTERS,
@@ -86,7 +86,7 @@ class NetworkStream(Stream):
         changed = sum(
             int((new != old).sum()) for new, old in zip(weights, before or weights, strict=True)
         )
-        value = start_joint(self.options.engine, self.network, images, allowed).of(weights)
+        value = joint_function(self.options.engine, self.network, images, allowed)(weights)
         return self._counted(batch, value, changed, change)
 
     def weights(self) -> list[BoolArray]:

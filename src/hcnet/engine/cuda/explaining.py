@@ -103,17 +103,6 @@ class DeviceLevel:
         return np.asarray(arrays.fetch(self.costs).sum(axis=1))
 
 
-def replace_images(rows: BoolArray, new: DeviceArray, old: DeviceArray) -> None:
-    """Copy the images that `rows` marks from one array to another."""
-    pair = (x.reshape(x.shape[0], x.size // x.shape[0]) for x in (new, old))
-    launch(_replace_images, new.size, hold(rows.view(np.uint8)), *pair)
-
-
-def remove_explained(evidence: DeviceArray, taken: DeviceArray, left: DeviceArray) -> None:
-    """The evidence without that of on pixels which are explained."""
-    launch(_remove_explained, evidence.size, flat(evidence), flat(taken), flat(left))
-
-
 def tally(evidence: DeviceArray, taken: DeviceArray) -> NDArray[np.int64]:
     """Numbers of observed pixels that are hit, missed, false and empty: (images, 4)."""
     counts = hold(np.zeros((evidence.shape[0], 4), np.int64))
@@ -177,21 +166,6 @@ def _settle(
                 choice[k, r, c] = UNDECIDED if R[k, r, c] else OFF
         _settle_plane(choice[k], below[k], log_prior, window, taken[k], on[k], good[k])
         costs[k] = _choices_log_prior(choice[k], log_prior)
-
-
-@kernel
-def _replace_images(rows: Any, new: Any, old: Any) -> None:
-    for z in range(cuda.grid(1), new.size, cuda.gridsize(1)):
-        n, k = z // new.shape[1], z % new.shape[1]
-        if rows[n]:
-            old[n, k] = new[n, k]
-
-
-@kernel
-def _remove_explained(evidence: Any, taken: Any, left: Any) -> None:
-    for z in range(cuda.grid(1), evidence.size, cuda.gridsize(1)):
-        explained = taken[z] > 0 and evidence[z] > np.float32(0)
-        left[z] = np.float32(0) if explained else evidence[z]
 
 
 @kernel

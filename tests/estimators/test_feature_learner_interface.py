@@ -1,6 +1,5 @@
-"""FeatureLearner keeps limits, explains bad input, and behaves as scikit-learn expects."""
+"""FeatureLearner keeps limits, explains bad input, and is saved."""
 
-import pickle
 import re
 import time
 import warnings
@@ -8,15 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 from scenes import learner, scene
-from scikit_learn_checks import WITHOUT_BINARY_DATA, assert_passes_all_but, is_table
 from scipy import sparse
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from hcnet import HCN, Engine, FeatureLearner, Layer
 from hcnet.engine.driver import Status
@@ -200,17 +192,7 @@ def test_other_channels_are_refused(fitted):
         fitted[0].transform(np.zeros((1, 2, 9, 9)))
 
 
-def test_an_unfitted_learner_says_so():
-    for call in ("transform", "denoise", "score", "placements", "compression_ratio"):
-        with pytest.raises(NotFittedError):
-            getattr(FeatureLearner(), call)(ONE)
-    with pytest.raises(NotFittedError):
-        FeatureLearner().inpaint(ONE, ONE > 0)
-    with pytest.raises(NotFittedError):
-        FeatureLearner().save("nowhere.hcn")
-
-
-# --- a scikit-learn estimator ---------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------
 
 
 def test_save_and_load(fitted, tmp_path):
@@ -224,95 +206,3 @@ def test_save_and_load(fitted, tmp_path):
     # It can learn again, though the estimated density of tight parts is not one to be given.
     assert found.p_W_ >= 0.5
     loaded.fit(images)
-
-
-def test_clone_and_set_params(fitted):
-    found, images = fitted
-    copy = clone(found)
-    assert copy.get_params() == found.get_params()
-    assert not hasattr(copy, "features_")
-    copy.set_params(n_features=1)
-    assert len(copy.fit(images).features_) == 1
-    with pytest.raises(ValueError, match="Invalid parameter"):
-        copy.set_params(n_feature=1)
-
-
-def test_pickle(fitted):
-    found, images = fitted
-    copy = pickle.loads(pickle.dumps(found))
-    assert (copy.transform(images) != found.transform(images)).nnz == 0
-    assert copy.status_ == found.status_
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_a_search_over_parameters_in_workers(backend):
-    images, _ = scene()
-    choices = {"n_features": [1, 2], "engine": [Engine(), Engine(schedule="per-image")]}
-
-    def search(**options):
-        return GridSearchCV(learner(), choices, cv=2, **options).fit(images)
-
-    with parallel_config(backend=backend):
-        found = search(n_jobs=2)
-    alone = search()
-    scores = found.cv_results_["mean_test_score"]
-    np.testing.assert_array_equal(scores, alone.cv_results_["mean_test_score"])
-    assert found.best_params_["n_features"] == 2
-    np.testing.assert_array_equal(found.best_estimator_.features_, alone.best_estimator_.features_)
-
-
-def test_in_a_pipeline():
-    images, _ = scene()
-    steps = [("binary", FunctionTransformer(lambda x: x > 127)), ("parts", learner())]
-    pipeline = Pipeline(steps)
-    codes = pipeline.fit_transform(images * np.uint8(255))
-    np.testing.assert_array_equal(pipeline[-1].inverse_transform(codes), images)
-    assert pipeline.set_params(parts__n_features=1)[-1].n_features == 1
-
-
-class Rows(FeatureLearner):
-    """Rows of any numbers as images of one row, so that scikit-learn's checks can feed it."""
-
-    @staticmethod
-    def images(X):
-        if not is_table(X):
-            return X
-        return (np.floor(4 * np.asarray(X).astype(float)) % 2)[:, None]
-
-    def fit(self, X, y=None, mask=None):
-        return super().fit(self.images(X), y, mask)
-
-    def partial_fit(self, X, y=None, mask=None):
-        return super().partial_fit(self.images(X), y, mask)
-
-    def fit_transform(self, X, y=None, mask=None):
-        return self.fit(X).transform(X)
-
-    def transform(self, X, mask=None):
-        return super().transform(self.images(X), mask)
-
-    def score(self, X, y=None, mask=None):
-        return super().score(self.images(X), y, mask)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = False
-        return tags
-
-
-ANY_SIZE = "an image has no fixed number of features: images of another size are transformed, too"
-WITH_BINARY_DATA = dict.fromkeys(
-    ("check_n_features_in", "check_n_features_in_after_fitting", "check_transformer_general"),
-    ANY_SIZE,
-)
-
-
-@pytest.mark.filterwarnings("ignore")  # the checks warn of their own accord
-@pytest.mark.parametrize(
-    ("kind", "exceptions"),
-    [(FeatureLearner, WITHOUT_BINARY_DATA), (Rows, WITH_BINARY_DATA)],
-    ids=["as it is", "fed with binary rows"],
-)
-def test_it_is_a_scikit_learn_estimator(kind, exceptions):
-    estimator = kind(feature_size=1, n_init=1, max_iter=2, random_state=0)
-    assert_passes_all_but(estimator, exceptions)

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from hcnet.archive import kinds
 from hcnet.archive.contents import Contents
 from hcnet.archive.kinds import Kind
-from hcnet.archive.nodes import Node, shown
+from hcnet.archive.nodes import Node
 from hcnet.archive.reading import Reader
 from hcnet.archive.state import Stateful, restore, save
 from hcnet.archive.writing import write
+from hcnet.atomic_files import remove_unfinished
 from hcnet.engine.driver import JOINT, Outcome, Record, Status
 from hcnet.version import VERSION
-from hcnet.whole_files import remove_unfinished
 
 KIND = "checkpoint"
 # Seconds between two checkpoints.
@@ -66,8 +66,8 @@ class Checkpoint:
     path: Path
     every: float
     identity: Identity
-    # Processes that are not running now, but will go on later.
-    beside: list[Resumable] = field(default_factory=list)
+    # Processes that are not running now, but will continue later.
+    paused: list[Resumable] = field(default_factory=list)
     _seed: int = field(default_factory=lambda: secrets.randbelow(_SEED))
     _finished: list[Contents] = field(default_factory=list)  # stages
     _stage: int = 0  # the number of the next one
@@ -154,7 +154,7 @@ class Checkpoint:
             "state": save(process, not running),
         }
         if running:
-            parts["beside"] = Contents.of_list(map(save, self.beside))
+            parts["paused"] = Contents.of_list(map(save, self.paused))
         return Contents.of(parts)
 
     def _restore(self, process: Resumable, stage: Node) -> Outcome[Any]:
@@ -163,7 +163,7 @@ class Checkpoint:
         running = outcome.status is Status.RUNNING
         restore(process, stage["state"], not running)
         if running:
-            for other, node in zip(self.beside, stage["beside"], strict=True):
+            for other, node in zip(self.paused, stage["paused"], strict=True):
                 restore(other, node)
         return outcome
 
@@ -215,12 +215,13 @@ class Checkpoint:
             )
         identity, now = file["identity"], self.identity
         self._seed = kinds.whole_number(0, _SEED).read(file["seed"])
-        method, data, generator = (identity[key].value for key in ("method", "data", "generator"))
+        method = kinds.text().read(identity["method"])
+        data, generator = identity["data"].value, identity["generator"].value
         old, new = identity["parameters"], now.parameters
         changed = {name for name in new if name in old and old[name].value != new[name]}
         changed |= old.names() ^ new.keys()
         if method != now.method:
-            return f"{shown(method)[1:-1]}, not of {now.method}; choose another name"
+            return f"{method}, not of {now.method}; choose another name"
         if changed:
             names = ", another ".join(sorted(changed))
             return f"a fit with another {names}; set back what you changed"
@@ -287,7 +288,7 @@ _STATUS = kinds.choice(*Status.__members__)
 
 
 def _outcome_kind(process: Resumable) -> Kind:
-    """How far a run of a process has come."""
+    """The outcome of a run of a process so far."""
     return kinds.object_of(
         Outcome,
         best=process.saved_best,

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hcnet.whole_files import file_path
+from hcnet.atomic_files import file_path
 
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 

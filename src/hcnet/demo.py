@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from hcnet import plotting
+from hcnet.atomic_files import refuse_existing
 from hcnet.datasets import PartsData, letters
 from hcnet.engine.driver import Status
 from hcnet.estimators.feature_learner import FeatureLearner
 from hcnet.image_files.writing import write_images
 from hcnet.images import BoolArray
 from hcnet.metrics import matched_iou, true_compression
-from hcnet.whole_files import refuse_existing
 
 NOISE = 0.03
 # A little larger than the largest letter (9×11), whose size one would not know.

@@ -24,6 +24,14 @@ from hcnet import (
 from hcnet.datasets import shapes
 from hcnet.engine import engines
 
+FITS = {}
+
+
+def fit(function):
+    """List a fit by its name."""
+    FITS[function.__name__] = function
+    return function
+
 
 def _images(n=10):
     return shapes(feature_size=7, jitter=1, n_images=n, random_state=0)
@@ -46,15 +54,18 @@ def _table():
     return (rng.random((30, 3)) < 0.4) @ (rng.random((3, 20)) < 0.3)
 
 
+@fit
 def parts(**options):
     return FeatureLearner(4, 5, n_init=2, random_state=0).fit(_pages(2), **options)
 
 
+@fit
 def parts_messages(**options):
     how = {"algorithm": "mpmp", "engine": Engine(schedule="per-image"), "max_iter": 6}
     return FeatureLearner(3, 5, **how, random_state=0).fit(_pages(3), **options)
 
 
+@fit
 def parts_active(**options):
     """As on a page that is too large for all its messages."""
     before, engines.SMALL = engines.SMALL, 0
@@ -65,16 +76,19 @@ def parts_active(**options):
         engines.SMALL = before
 
 
+@fit
 def parts_beliefs(**options):
     how = {"algorithm": "mpmp", "engine": "beliefs", "max_iter": 12, "p_W": 0.4}
     return FeatureLearner(3, 5, **how, random_state=0).fit(_pages(2), **options)
 
 
+@fit
 def parts_stream(**options):
     learner = FeatureLearner(3, 5, random_state=0)
     return learner.fit_stream(iter(_pages(8)), batch_size=2, **options)
 
 
+@fit
 def parts_epochs(**options):
     learner = FeatureLearner(3, 5, algorithm="mpmp", random_state=0)
     return learner.fit_stream(_pages(8), batch_size=3, epochs=2, **options)
@@ -85,17 +99,20 @@ def _network(**options):
     return HCN(layers, templates_per_class=2, random_state=0, **options)
 
 
+@fit
 def network(**options):
     data = _images()
     return _network(max_iter=6, n_init=3).fit(data.images, data.labels, **options)
 
 
+@fit
 def network_beliefs(**options):
     data = _images()
     model = _network(max_iter=6, n_init=2, engine="beliefs")
     return model.fit(data.images, data.labels, **options)
 
 
+@fit
 def templates(**options):
     """Parts that change in every round."""
     data = _images(40)
@@ -103,6 +120,7 @@ def templates(**options):
     return model.fit(data.images, data.labels, **options)
 
 
+@fit
 def network_stream(**options):
     data = _images(12)
     pairs = list(zip(data.images, data.labels, strict=True))
@@ -110,31 +128,14 @@ def network_stream(**options):
     return _network(max_iter=2).fit_stream(pairs, classes=classes, batch_size=3, **options)
 
 
+@fit
 def table(**options):
     return BooleanMatrixFactorization(2, n_init=2, random_state=0).fit(_table(), **options)
 
 
+@fit
 def table_rank(**options):
     return BooleanMatrixFactorization(max_components=3, random_state=0).fit(_table(), **options)
-
-
-FITS = {
-    fit.__name__: fit
-    for fit in (
-        parts,
-        parts_messages,
-        parts_active,
-        parts_beliefs,
-        parts_stream,
-        parts_epochs,
-        network,
-        network_beliefs,
-        templates,
-        network_stream,
-        table,
-        table_rank,
-    )
-}
 
 
 def learned(model):

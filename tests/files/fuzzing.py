@@ -39,8 +39,14 @@ WORDS = (
 RAW = (b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"1" * 5000, b"[" * 100_000,
        b'{"a":' * 50_000, b'"\\ud800"', b"\xff", b"0.1e-99999", b"true", b"9" * 30)  # fmt: skip
 INTS = (0, 1, 2**7, 2**8 - 1, 2**15, 2**16 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
+DTYPES = ("|u1", "|i1", "<i2", "<i4", "<i8", "<f4", "<f8", "|O", "|b1", ">f8", "<c16", "|V9")
 NAMES = ("../../evil", "/etc/passwd", "C:\\evil", "x\0y", "ü", HEADER, SUMS, "a" * 3000, "", "..",
          "model-features.npy", "header.json/", "__pickle__")  # fmt: skip
+
+
+def pick(rng, items):
+    """One of some items."""
+    return items[int(rng.integers(len(items)))]
 
 
 class TooSlowError(BaseException):
@@ -72,7 +78,7 @@ def bytes_of(rng, data):
             data[at : at + length] = bytes(length)
         else:
             width = int(rng.choice([1, 2, 4, 8]))
-            value = INTS[int(rng.integers(len(INTS)))] % 256**width
+            value = pick(rng, INTS) % 256**width
             data[at : at + width] = value.to_bytes(width, "little")
     return bytes(data)
 
@@ -94,13 +100,13 @@ def header_of(rng, text):
     about = json.loads(text)
     for _ in range(int(rng.integers(1, 3))):
         paths = [path for path in nodes(about) if path]
-        path = paths[int(rng.integers(len(paths)))]
+        path = pick(rng, paths)
         holder = about
         for key in path[:-1]:
             holder = holder[key]
         old, kind = holder[path[-1]], int(rng.integers(6))
         if kind <= 1:
-            holder[path[-1]] = WORDS[int(rng.integers(len(WORDS)))]
+            holder[path[-1]] = pick(rng, WORDS)
         elif kind == 2 and isinstance(old, int | float) and not isinstance(old, bool):
             step = [old + 1, old - 1, old * 2, -old, old / 2, old * 1000][int(rng.integers(6))]
             holder[path[-1]] = step
@@ -113,7 +119,7 @@ def header_of(rng, text):
         elif kind == 5 and isinstance(old, list):
             holder[path[-1]] = (old + old) if rng.random() < 0.5 else old[:-1]
         else:
-            other = paths[int(rng.integers(len(paths)))]
+            other = pick(rng, paths)
             value = about
             for key in other:
                 value = value[key] if not isinstance(value, str | int | float | None) else value
@@ -122,7 +128,7 @@ def header_of(rng, text):
     if rng.random() < 0.1:  # what no writer of JSON writes
         at = text.find(b":", int(rng.integers(len(text)))) + 1
         end = min((text.find(mark, at) for mark in b",}" if text.find(mark, at) > 0), default=at)
-        text = text[:at] + RAW[int(rng.integers(len(RAW)))] + text[end:]
+        text = text[:at] + pick(rng, RAW) + text[end:]
     return text
 
 
@@ -131,7 +137,7 @@ def array_of(rng, kept):
     names = [name for name in kept if name.endswith(".npy")]
     if not names:
         return kept
-    name = names[int(rng.integers(len(names)))]
+    name = pick(rng, names)
     data = kept[name]
     start = 10 + int.from_bytes(data[8:10], "little")
     about = json.loads(kept[HEADER])
@@ -144,34 +150,20 @@ def array_of(rng, kept):
     elif kind == 1 and entry and entry[0] in ("<f4", "<f8") and body:
         values = np.frombuffer(bytes(body), entry[0]).copy()
         odd = [np.nan, np.inf, -np.inf, 1e30, -1e30, 0.0, -1.0, 1e-38, 3e38]
-        values[int(rng.integers(len(values)))] = odd[int(rng.integers(len(odd)))]
+        values[int(rng.integers(len(values)))] = pick(rng, odd)
         body = bytearray(values.tobytes())
     elif kind == 2:
         body = bytearray(rng.bytes(int(rng.integers(0, 3 * len(body) + 9))))
     elif kind == 3:
         return kept | {name: bytes_of(rng, data)}
     if entry and rng.random() < 0.7:
-        dtypes = (
-            "|u1",
-            "|i1",
-            "<i2",
-            "<i4",
-            "<i8",
-            "<f4",
-            "<f8",
-            "|O",
-            "|b1",
-            ">f8",
-            "<c16",
-            "|V9",
-        )
         if rng.random() < 0.3:
-            entry[0] = dtypes[int(rng.integers(len(dtypes)))]
+            entry[0] = pick(rng, DTYPES)
         size = int(entry[0][2:] or 1) if entry[0][2:].isdigit() else 8
         if rng.random() < 0.7:
             n = len(body) // size
             shapes = ([n], [n, 1], [1, n], [-1], [n, 0], [2**40, 2**40], [1] * 40, [])
-            entry[1] = list(shapes[int(rng.integers(len(shapes)))])
+            entry[1] = list(pick(rng, shapes))
         text = f"{{'descr': '{entry[0]}', 'fortran_order': False, 'shape': {tuple(entry[1])}, }}"
         line = text + " " * (-(len(text) + 11) % 64) + "\n"
         data = b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line.encode()
@@ -189,9 +181,9 @@ def members_of(rng, kept):
     elif kind == 1:
         del pairs[at]
     elif kind == 2:
-        pairs[at] = (NAMES[int(rng.integers(len(NAMES)))], pairs[at][1])
+        pairs[at] = (pick(rng, NAMES), pairs[at][1])
     elif kind == 3:
-        pairs.append((NAMES[int(rng.integers(len(NAMES)))], rng.bytes(20)))
+        pairs.append((pick(rng, NAMES), rng.bytes(20)))
     elif kind == 4:
         other = int(rng.integers(len(pairs)))
         pairs[at], pairs[other] = pairs[other], pairs[at]
@@ -215,7 +207,7 @@ def mutant(rng, path, source, others):
     elif kind == "array":
         kept = array_of(rng, kept)
     elif kind == "spliced":
-        other = members(others[int(rng.integers(len(others)))])
+        other = members(pick(rng, others))
         kept |= {name: data for name, data in other.items() if rng.random() < 0.5}
     elif kind == "members":
         kept = members_of(rng, kept)
@@ -299,7 +291,7 @@ def fuzz(folder, count, seed):
     signal.signal(signal.SIGALRM, late)
     for k in range(count):
         path = folder / "mutants" / "mutant.hcn"
-        source = sources[int(rng.integers(len(sources)))]
+        source = pick(rng, sources)
         way = mutant(rng, path, source, sources)
         measured = k % 10 == 0
         if measured:

@@ -54,9 +54,19 @@ def refused(path, message="not a model file of hcnet, or is damaged"):
     return sentence
 
 
-def says(about):
-    """The header with another array listed."""
-    return put("arrays", PARTS, value=about)
+def listed_as(about):
+    """The header lists another type and shape of an array."""
+    return lambda path: change(path, put("arrays", PARTS, value=about))
+
+
+def put_model(*keys, value):
+    """Another value of the model."""
+    return lambda path: change(path, put("contents", "model", *keys, value=value))
+
+
+def other_number(text):
+    """Another number in the header, or what is none."""
+    return lambda path: with_header(path, members(path)[HEADER].replace(b"0.01", text, 1))
 
 
 def with_header(path, text):
@@ -153,32 +163,20 @@ HARM = {
     "a member too many": lambda path: forge(path, members(path) | {"more.npy": b"x"}),
     "a header that is a list": lambda path: with_header(path, b"[]"),
     "a header that is no text": lambda path: with_header(path, b"\xff\xfe\xfd"),
-    "a header with NaN": lambda path: with_header(
-        path, members(path)[HEADER].replace(b"0.01", b"NaN", 1)
-    ),
-    "a header with infinity": lambda path: with_header(
-        path, members(path)[HEADER].replace(b"0.01", b"1e999", 1)
-    ),
-    "a number of many digits": lambda path: with_header(
-        path, members(path)[HEADER].replace(b"0.01", b"1" * 100_000, 1)
-    ),
-    "a huge array": lambda path: change(path, says(["|u1", [2**46]])),
-    "an array of huge sides": lambda path: change(path, says(["|u1", [2**40, 2**40, 2**40]])),
-    "an array of many sides": lambda path: change(path, says(["|u1", [1] * 10_000])),
-    "an array of negative size": lambda path: change(path, says(["|u1", [-3]])),
-    "an array of objects": lambda path: change(path, says(["|O", [3]])),
-    "an array of records": lambda path: change(path, says([[["x", "<i4"]], [3]])),
+    "a header with NaN": other_number(b"NaN"),
+    "a header with infinity": other_number(b"1e999"),
+    "a number of many digits": other_number(b"1" * 100_000),
+    "a huge array": listed_as(["|u1", [2**46]]),
+    "an array of huge sides": listed_as(["|u1", [2**40, 2**40, 2**40]]),
+    "an array of many sides": listed_as(["|u1", [1] * 10_000]),
+    "an array of negative size": listed_as(["|u1", [-3]]),
+    "an array of objects": listed_as(["|O", [3]]),
+    "an array of records": listed_as([[["x", "<i4"]], [3]]),
     "an array of floats": lambda path: replace_array(path, PARTS, np.ones(3)),
     "an array too short": lambda path: replace_array(path, PARTS, np.ones(2, np.uint8)),
-    "huge features": lambda path: change(
-        path, put("contents", "model", "features", value=[2**40, 2**40, 3, 3])
-    ),
-    "features larger than images": lambda path: change(
-        path, put("contents", "model", "image_size", value=[2, 2])
-    ),
-    "noise of one half": lambda path: change(
-        path, put("contents", "model", "priors", "p01", value=0.5)
-    ),
+    "huge features": put_model("features", value=[2**40, 2**40, 3, 3]),
+    "features larger than images": put_model("image_size", value=[2, 2]),
+    "noise of one half": put_model("priors", "p01", value=0.5),
     "an unknown estimator": lambda path: change(path, put("kind", value="os.system")),
 }
 
@@ -191,50 +189,33 @@ def test_harm_ends_in_a_sentence(harm, path, capsys):
     assert "harm was done" not in capsys.readouterr().out
 
 
-STREAMS = {
-    "no last images": lambda path: replace_array(
-        path, "stream-recent-sizes", np.zeros((0, 2), np.int64)
-    ),
-    "images without size": lambda path: replace_array(
-        path, "stream-recent-sizes", np.zeros((4, 2), np.int64)
-    ),
-    "images of huge size": lambda path: replace_array(
-        path, "stream-recent-sizes", np.full((4, 2), 2**20)
-    ),
-    "huge features": lambda path: change(
-        path, put("contents", "stream", "shape", "n_features", value=2**40)
-    ),
-    "less than no images": lambda path: change(
-        path, put("contents", "stream", "n_images", value=-1)
-    ),
-    "half a minibatch": lambda path: change(
-        path, put("contents", "stream", "n_batches", value=1.5)
-    ),
-    "unknown border": lambda path: change(
-        path, put("contents", "stream", "shape", "border", value="round")
-    ),
-    "infinite positions": lambda path: change(
-        path, put("contents", "stream", "tally", "positions", value=1e300)
-    ),
-    "impossible priors": lambda path: change(
-        path, put("contents", "stream", "open_priors", "p_S", value=2.0)
-    ),
-    "another generator": lambda path: change(
-        path, put("contents", "stream", "rng", value={"bit_generator": "other"})
-    ),
-    "half a generator": lambda path: change(
-        path, put("contents", "stream", "rng", "state", value=5)
-    ),
-    "no stream": lambda path: change(path, put("contents", "stream", value="not a stream")),
-    "beliefs that are none": lambda path: replace_array(
-        path, "stream-beliefs-now-0", np.full((1, 3, 4, 4), np.nan, np.float32)
-    ),
+STREAM_ARRAYS = {
+    "no last images": ("recent-sizes", np.zeros((0, 2), np.int64)),
+    "images without size": ("recent-sizes", np.zeros((4, 2), np.int64)),
+    "images of huge size": ("recent-sizes", np.full((4, 2), 2**20)),
+    "beliefs that are none": ("beliefs-now-0", np.full((1, 3, 4, 4), np.nan, np.float32)),
+}
+STREAM_VALUES = {
+    "huge features": (("shape", "n_features"), 2**40),
+    "less than no images": (("n_images",), -1),
+    "half a minibatch": (("n_batches",), 1.5),
+    "unknown border": (("shape", "border"), "round"),
+    "infinite positions": (("tally", "positions"), 1e300),
+    "impossible priors": (("open_priors", "p_S"), 2.0),
+    "another generator": (("rng",), {"bit_generator": "other"}),
+    "half a generator": (("rng", "state"), 5),
+    "no stream": ((), "not a stream"),
 }
 
 
-@pytest.mark.parametrize("harm", STREAMS)
+@pytest.mark.parametrize("harm", [*STREAM_ARRAYS, *STREAM_VALUES])
 def test_hostile_streams_end_in_a_sentence(harm, stream):
-    STREAMS[harm](stream)
+    if harm in STREAM_ARRAYS:
+        name, array = STREAM_ARRAYS[harm]
+        replace_array(stream, f"stream-{name}", array)
+    else:
+        keys, value = STREAM_VALUES[harm]
+        change(stream, put("contents", "stream", *keys, value=value))
     refused(stream)
 
 

@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from handmade import change, forge, header, members, put
+from handmade import change, forge, header, put
 from sklearn.exceptions import NotFittedError
 
 import hcnet
@@ -132,18 +132,6 @@ def test_other_tools_can_read_and_check_a_file(tmp_path):
     if shutil.which("sha256sum"):
         command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
         subprocess.run(command, cwd=tmp_path / "parts", check=True, capture_output=True)
-
-
-def test_an_array_of_objects_is_refused(tmp_path):
-    path = make().save(tmp_path / "parts.hcn")
-    kept = members(path)
-    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
-    forge(path, kept | {"model-features.npy": (tmp_path / "objects.npy").read_bytes()})
-    with pytest.raises(ValueError, match="not a model file"):
-        hcnet.load(path)
-    kept = members(change(path, put("arrays", "model-features", value=["|O", [1]])))
-    with pytest.raises(ValueError, match="instead of one of"):
-        hcnet.load(forge(path, kept))
 
 
 def test_every_flipped_bit_of_the_contents_is_noticed(tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy import sparse
 
 from hcnet.memory import NotEnoughMemoryError
 
@@ -152,6 +153,37 @@ def odd_parameters():
     others = [None, True, False, "1", "full", "", (), (2,), (2, 2), (2, 2, 2), [1, 2], {}, 1j]
     arrays = [np.int64(2), np.float32(0.25), np.array(2), np.array([2, 2])]
     return st.sampled_from([*numbers, *others, *arrays])
+
+
+def arrays(answer):
+    """An answer as dense arrays."""
+    parts = answer if isinstance(answer, list | tuple) else [answer]
+    return [part.toarray() if sparse.issparse(part) else np.asarray(part) for part in parts]
+
+
+def assert_finite(answer):
+    """No NaN and no infinity in an answer."""
+    assert all(part.dtype.kind in "US" or np.isfinite(part).all() for part in arrays(answer))
+
+
+def same_answers(model, methods, X, given_X, mask):
+    """The same data in two forms have the same answers; whether there are any."""
+    unchanged = untouched(given_X.toarray() if sparse.issparse(given_X) else given_X)
+    answered = True
+    for method in methods:
+        if method == "inpaint" and mask is None:
+            continue
+        a, b = (outcome(getattr(model, method), one, mask=mask) for one in (given_X, X))
+        unchanged()
+        assert (a is None) == (b is None)
+        if a is None:
+            answered = False
+            continue
+        for x, y in zip(arrays(a), arrays(b), strict=True):
+            np.testing.assert_array_equal(x, y)
+        if method != "compression_ratio":  # infinite if the image itself costs nothing
+            assert_finite(a)
+    return answered
 
 
 def untouched(array):

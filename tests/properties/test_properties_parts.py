@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse
-from strategies import about, alike, anything, images, masks, odd_parameters, outcome, untouched
+from strategies import about, alike, images, masks, outcome, same_answers, untouched
 
 from hcnet import Engine, FeatureLearner
 from hcnet.engine.schedules import SCHEDULE_NAMES
@@ -68,32 +67,6 @@ def test_fit_learns_parts_or_says_why_not(data):
     assert codes.shape[0] == (1 if X.ndim == 2 else len(X))
 
 
-@given(st.sampled_from(["fit", "fit_transform", "partial_fit", "fit_stream"]), anything())
-@about(f"{NAME}.partial_fit", f"{NAME}.fit_stream", examples=120)
-def test_learning_from_anything(method, X):
-    model = FeatureLearner(feature_size=1, **QUICK)
-    if outcome(getattr(model, method), X) is not None:
-        assert np.isfinite([model.p_S_, model.p_W_, model.p01_, model.p10_]).all()
-
-
-PARAMETERS = tuple(FeatureLearner().get_params())
-
-
-# So many starts or visits would be right, and take for ever.
-ENDLESS = {("n_init", 10**30), ("verbose", True), ("verbose", 2)}
-
-
-@given(st.sampled_from(PARAMETERS), odd_parameters())
-@about(f"{NAME}.fit", examples=150)
-def test_any_value_of_a_parameter(name, value):
-    assume(not any(name == n and type(value) is type(v) and value == v for n, v in ENDLESS))
-    X = np.zeros((2, 4, 4), bool)
-    X[:, 1, 1:3] = True
-    model = FeatureLearner(**{"feature_size": 2, **QUICK, name: value})
-    if outcome(model.fit, X) is not None:
-        assert np.isfinite([model.p_S_, model.p_W_, model.p01_, model.p10_]).all()
-
-
 METHODS = ("transform", "placements", "denoise", "inpaint", "score", "compression_ratio")
 
 
@@ -103,20 +76,7 @@ def test_inference_does_not_depend_on_how_the_same_images_come(fitted, data):
     X = data.draw(images(side=9).filter(lambda x: min(x.shape[-2:]) >= 3))
     mask = data.draw(masks(X.shape))
     given_X = data.draw(alike(X))
-    same = untouched(given_X)
-    for method in METHODS:
-        if method == "inpaint" and mask is None:
-            continue
-        call = getattr(fitted, method)
-        a, b = outcome(call, given_X, mask=mask), outcome(call, X, mask=mask)
-        same()
-        assert (a is None) == (b is None)
-        if a is None:
-            continue
-        if sparse.issparse(a):
-            a, b = a.toarray(), b.toarray()
-        np.testing.assert_array_equal(a, b)
-        assert not np.isnan(a).any()  # a ratio is infinite where the image itself costs nothing
+    same_answers(fitted, METHODS, X, given_X, mask)
     clean = outcome(fitted.denoise, X, mask=mask)
     if clean is None:
         return
@@ -132,20 +92,6 @@ def test_inference_does_not_depend_on_how_the_same_images_come(fitted, data):
         np.testing.assert_array_equal(filled[mask], clean[mask])
 
 
-@given(
-    st.sampled_from((*METHODS, "inverse_transform")), anything(), st.one_of(st.none(), anything())
-)
-@about(*(f"{NAME}.{method}" for method in METHODS), f"{NAME}.inverse_transform", examples=150)
-def test_inference_on_anything(fitted, method, X, mask):
-    if method == "inverse_transform":
-        answer = outcome(fitted.inverse_transform, X)
-    else:
-        answer = outcome(getattr(fitted, method), X, mask=mask)
-    if answer is not None:
-        values = answer.toarray() if sparse.issparse(answer) else np.asarray(answer)
-        assert not np.isnan(values).any()
-
-
 @given(st.lists(images(), min_size=1, max_size=4), st.sampled_from([{}, {"epochs": 2}]))
 @about(f"{NAME}.fit_stream", f"{NAME}.refine", examples=20)
 def test_a_stream_gives_parts_or_says_which_item_is_wrong(items, how):
@@ -157,14 +103,3 @@ def test_a_stream_gives_parts_or_says_which_item_is_wrong(items, how):
     assert np.isfinite([model.p_S_, model.p_W_, model.p01_, model.p10_]).all()
     outcome(model.refine)
     assert model.features_.any(axis=(1, 2, 3)).all()
-
-
-@given(anything())
-@about(f"{NAME}.save", f"{NAME}.load", f"{NAME}.refine", examples=10)
-def test_a_model_that_is_not_fitted_says_so(X):
-    model = FeatureLearner(feature_size=2)
-    for method in METHODS:
-        assert outcome(getattr(model, method), X, mask=None) is None
-    assert outcome(model.save, "nowhere.hcn") is None
-    assert outcome(model.refine) is None
-    assert outcome(model.inverse_transform, X) is None

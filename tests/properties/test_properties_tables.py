@@ -2,19 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
-from strategies import (
-    about,
-    alike,
-    anything,
-    masks,
-    odd_parameters,
-    outcome,
-    pixels,
-    untouched,
-)
+from strategies import about, alike, masks, outcome, pixels, same_answers, untouched
 
 from hcnet import BooleanMatrixFactorization
 
@@ -67,53 +58,8 @@ def test_inference_does_not_depend_on_how_the_same_table_comes(factored, data):
     X = data.draw(st.integers(1, 4).flatmap(lambda n: pixels((n, 5))))
     mask = data.draw(masks(X.shape))
     given_X = data.draw(st.one_of(alike(X), st.just(sparse.csc_array(X))))
-    for method in METHODS:
-        if method == "inpaint" and mask is None:
-            continue
-        call = getattr(factored, method)
-        a, b = outcome(call, given_X, mask=mask), outcome(call, X, mask=mask)
-        assert (a is None) == (b is None)
-        if a is not None:
-            np.testing.assert_array_equal(a, b)
-            assert np.isfinite(a).all()
+    same_answers(factored, METHODS, X, given_X, mask)
     if mask is not None and not mask.all():
         filled = factored.inpaint(X, mask)
         assert filled.shape == X.shape
         np.testing.assert_array_equal(filled[~mask], X[~mask])
-
-
-EVERY = ("fit", "fit_transform", *METHODS, "inverse_transform")
-
-
-@given(st.sampled_from(EVERY), anything(), st.one_of(st.none(), anything()))
-@about(*(f"{NAME}.{method}" for method in EVERY), examples=120)
-def test_any_method_on_anything(factored, method, X, mask):
-    model = factored if method not in ("fit", "fit_transform") else BooleanMatrixFactorization(1)
-    options = {} if method == "inverse_transform" else {"mask": mask}
-    answer = outcome(getattr(model, method), X, **options)
-    if answer is not None and method not in ("fit",):
-        assert np.isfinite(np.asarray(answer)).all()
-
-
-PARAMETERS = tuple(BooleanMatrixFactorization().get_params())
-
-
-@given(st.sampled_from(PARAMETERS), odd_parameters(), st.sampled_from(["refined", "mpmp"]))
-@about(f"{NAME}.set_params", examples=100)
-def test_any_value_of_a_parameter(name, value, algorithm):
-    assume(name != "verbose" or (np.ndim(value) == 0 and value in (None, False, 0)))
-    assume(name not in ("n_init", "max_iter") or not np.all(value == 10**30))
-    X = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1]], bool)
-    options = {"n_components": 2, "algorithm": algorithm, "max_iter": 3, **QUICK, name: value}
-    model = BooleanMatrixFactorization(**options)
-    if outcome(model.fit, X) is not None:
-        assert np.isfinite(model.log_joint_)
-
-
-@given(anything())
-@about(examples=10)
-def test_a_model_that_is_not_fitted_says_so(X):
-    model = BooleanMatrixFactorization(2)
-    for method in METHODS:
-        assert outcome(getattr(model, method), X, mask=np.zeros((1, 1))) is None
-    assert outcome(model.inverse_transform, X) is None

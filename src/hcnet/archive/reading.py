@@ -18,8 +18,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from hcnet.archive import kinds, layout
 from hcnet.archive.nodes import Node, Shape, fits, shape_text, shown
+from hcnet.atomic_files import file_path
 from hcnet.images import BoolArray
-from hcnet.whole_files import file_path
 
 # Type and shape of an array.
 ArrayType = tuple[str, tuple[int, ...]]

@@ -11,8 +11,8 @@ from typing import IO, Any
 
 from hcnet.archive import layout
 from hcnet.archive.contents import Contents
+from hcnet.atomic_files import write_atomically
 from hcnet.version import VERSION
-from hcnet.whole_files import write_whole
 
 # The time of every member, so that the same contents make the same file.
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
@@ -22,7 +22,7 @@ def write(
     path: str | os.PathLike[str], kind: str, contents: Contents, overwrite: bool = False
 ) -> Path:
     """Write a file of a kind, whole or not at all."""
-    return write_whole(path, lambda target: _write_members(target, kind, contents), overwrite)
+    return write_atomically(path, lambda target: _write_members(target, kind, contents), overwrite)
 
 
 def _write_members(target: IO[bytes], kind: str, contents: Contents) -> None:

@@ -37,7 +37,7 @@ def check_outputs(options: argparse.Namespace) -> None:
 
 
 def _check_free(path: Path, force: bool) -> None:
-    from hcnet.whole_files import refuse_existing
+    from hcnet.atomic_files import refuse_existing
 
     refuse_existing(path, force)
     if not path.parent.is_dir():
@@ -72,7 +72,7 @@ def write_table(
     if path is None:
         sys.stdout.write(text)
         return
-    from hcnet.whole_files import write_whole
+    from hcnet.atomic_files import write_atomically
 
-    write_whole(path, lambda target: target.write(text.encode()), options.force)
+    write_atomically(path, lambda target: target.write(text.encode()), options.force)
     note(options, f"{len(rows):,} rows written to {path}.")

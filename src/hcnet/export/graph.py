@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.whole_files import write_whole
+from hcnet.atomic_files import write_atomically
 
 # The oldest set of operators that has all we need: old runtimes read it, too.
 OPSET = 17
@@ -96,4 +96,4 @@ class Graph:
     def save(self, path: str | os.PathLike[str], overwrite: bool) -> Path:
         """Write the model to a file that appears whole or not at all."""
         data: bytes = self.model().SerializeToString()
-        return write_whole(path, lambda file: file.write(data), overwrite)
+        return write_atomically(path, lambda file: file.write(data), overwrite)

@@ -268,7 +268,7 @@ class _Race:
         ):
             return process, before
         if self.keeper is not None:
-            self.keeper.beside = [] if beside is None else [beside[0]]
+            self.keeper.paused = [] if beside is None else [beside[0]]
         left = None
         if self.deadline is not None:  # a run always makes one step
             left = max(self.deadline - time.perf_counter(), 1e-3)

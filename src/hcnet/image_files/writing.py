@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
+from hcnet.atomic_files import refuse_existing, write_atomically
 from hcnet.image_files.decoding import ARRAY_SUFFIXES
-from hcnet.whole_files import refuse_existing, write_whole
 
 _ONE = frozenset({".bmp", ".gif", ".pbm", ".png", ".webp"})
 _MANY = frozenset({".tif", ".tiff"})
@@ -56,12 +56,12 @@ def write_images(
                 f"folder or to a .tif file."
             )
         stack = np.stack(planes)
-        return [write_whole(path, lambda file: _save_array(file, kind, stack), overwrite)]
+        return [write_atomically(path, lambda file: _save_array(file, kind, stack), overwrite)]
     pictures = [_picture(one, dark) for one in planes]
     if kind in _MANY:
         first, rest = pictures[0], pictures[1:]
         how: dict[str, Any] = {"save_all": True, "append_images": rest, "compression": "group4"}
-        return [write_whole(path, lambda file: first.save(file, "TIFF", **how), overwrite)]
+        return [write_atomically(path, lambda file: first.save(file, "TIFF", **how), overwrite)]
     if kind in _ONE:
         if len(pictures) > 1:
             raise ValueError(
@@ -69,7 +69,7 @@ def write_images(
                 f".tif or an .npz file."
             )
         form = Image.registered_extensions()[kind]
-        return [write_whole(path, lambda file: pictures[0].save(file, form), overwrite)]
+        return [write_atomically(path, lambda file: pictures[0].save(file, form), overwrite)]
     return _write_folder(path, pictures, names, overwrite)
 
 
@@ -97,7 +97,7 @@ def _write_folder(
             refuse_existing(file)
     folder.mkdir(parents=True, exist_ok=True)
     for file, picture in zip(files, pictures, strict=True):
-        write_whole(file, partial(picture.save, format="PNG"), overwrite)
+        write_atomically(file, partial(picture.save, format="PNG"), overwrite)
     return files
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from hcnet.atomic_files import file_path, write_atomically
 from hcnet.images import BoolArray
-from hcnet.whole_files import file_path, write_whole
 
 Colour: TypeAlias = tuple[int, int, int]
 Picture: TypeAlias = NDArray[np.uint8]
@@ -65,14 +65,14 @@ def save_picture(picture: Any, path: str | os.PathLike[str], overwrite: bool = F
                 f"picture has mode {picture.mode!r} and size {picture.size}, which PNG does not "
                 f"have; convert it first, for example with picture.convert('RGB')."
             )
-        return write_whole(path, partial(picture.save, format="PNG", optimize=True), overwrite)
+        return write_atomically(path, partial(picture.save, format="PNG", optimize=True), overwrite)
     figure: Any = getattr(picture, "figure", None)
     if not hasattr(figure, "savefig"):
         raise TypeError(
             f"picture must be a PIL image or matplotlib axes, got {type(picture).__name__}; pass "
             f"the result of a function of hcnet.plotting."
         )
-    return write_whole(path, partial(figure.savefig, format="png"), overwrite)
+    return write_atomically(path, partial(figure.savefig, format="png"), overwrite)
 
 
 def picture_path(path: str | os.PathLike[str]) -> Path:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
+from hcnet.atomic_files import refuse_existing
 from hcnet.progress import Step
 from hcnet.reporting.page import report_path, write_report
 from hcnet.reporting.reports import REFRESH, page_content
-from hcnet.whole_files import refuse_existing
 
 # Writing may take this share of the time of a run.
 SHARE = 0.1

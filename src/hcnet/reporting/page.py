@@ -10,16 +10,16 @@ from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 
+from hcnet.atomic_files import file_path, write_atomically
 from hcnet.plotting.drawing import ADDED, INKS, MISSED, MISSING, PALE, PALETTE, Colour
 from hcnet.reporting.content import Content, Picture
-from hcnet.whole_files import file_path, write_whole
 
 
 def write_report(path: str | os.PathLike[str], content: Content, overwrite: bool) -> Path:
     """Write the page; it appears whole or not at all."""
     path = report_path(path)
     # A name of a file may hold what is no text, and is the name of an image then.
-    return write_whole(
+    return write_atomically(
         path, lambda file: file.write(page(content).encode(errors="replace")), overwrite
     )
 

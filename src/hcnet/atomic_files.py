@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and never in place of another by accident."""
+"""Files that are written completely or not at all, and never replace another by accident."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO
 
 
 def file_path(path: str | os.PathLike[str]) -> Path:
-    """What a user calls a file, as a path that the system takes."""
+    """The path of a file that a user has named."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str):
         raise TypeError(f"A file is named by a str or a Path, got {path!r}; pass one of these.")
@@ -24,19 +24,19 @@ def file_path(path: str | os.PathLike[str]) -> Path:
     return Path(name)
 
 
-def write_whole(
+def write_atomically(
     path: str | os.PathLike[str], save: Callable[[IO[bytes]], object], overwrite: bool
 ) -> Path:
-    """Let `save` write into a file that appears when it is complete, and on the disk.
+    """Let `save` write a file, which gets its name when it is complete and on the disk.
 
-    Whatever happens on the way, a file that was there before stays as it was.
+    If anything fails, a file that was there before stays as it was.
     """
     path = file_path(path)
     refuse_existing(path, overwrite)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
-    # A name of its own in the same folder: nothing of the user's is in the way of it.  A file of
-    # `tempfile` would stay readable for its owner only.
+    # A random name in the same folder is no other file's.  A file of `tempfile` would be readable
+    # for its owner only.
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
         with part.open("x+b") as target:
@@ -51,8 +51,8 @@ def write_whole(
 
 
 def refuse_existing(path: Path, overwrite: bool = False) -> None:
-    """Raise if a file is in the way that may not be replaced, or a folder."""
-    if not isinstance(overwrite, bool):  # many a word means no, and counts as True
+    """Raise an error if the path is a folder, or a file that may not be replaced."""
+    if not isinstance(overwrite, bool):  # "no" would count as True
         raise TypeError(f"overwrite must be True or False, got {overwrite!r}; pass one of these.")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file to write to.")
@@ -63,7 +63,7 @@ def refuse_existing(path: Path, overwrite: bool = False) -> None:
 
 
 def remove_unfinished(path: Path) -> None:
-    """Take away what a process that was killed while it wrote this file has left behind."""
+    """Remove what processes that were killed while they wrote this file have left."""
     pattern = re.compile(re.escape(path.name) + r"\.[0-9a-f]{16}\.part")
     for other in path.parent.iterdir():
         if pattern.fullmatch(other.name):
@@ -71,7 +71,7 @@ def remove_unfinished(path: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A new name is on the disk only when its folder is."""
+    """Write a folder to the disk: only then a new name in it is there."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows, where folders cannot be opened
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

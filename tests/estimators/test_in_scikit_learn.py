@@ -67,8 +67,8 @@ def test_an_unfitted_estimator_says_so(kind):
         "inpaint": [X, X > 0],
         "inverse_transform": [np.zeros((1, 3))],
         "render": [np.zeros((1, 4), int)],
-        **dict.fromkeys(("refine", "sample", "with_class_layer"), []),
-        **dict.fromkeys(("placements", "transform", "predict", "cluster", "denoise"), [X]),
+        **{name: [] for name in ("refine", "sample", "with_class_layer")},
+        **{name: [X] for name in ("placements", "transform", "predict", "cluster", "denoise")},
     }
     for name, given in arguments.items():
         if hasattr(model, name):

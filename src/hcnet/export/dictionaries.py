@@ -90,7 +90,7 @@ class DrawnArrays:
         return found
 
     def fill(self, name: str, into: NDArray[Any]) -> None:
-        """Read numbers into an array that there is already."""
+        """Read numbers into an existing array."""
         into[...] = self.read(name, into.dtype, into.shape, finite=False)
 
 

@@ -1,4 +1,4 @@
-"""An ONNX graph under construction, and its file."""
+"""Builds an ONNX graph and writes it to a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hcnet.atomic_files import write_atomically
 
-# The oldest set of operators that has all we need: old runtimes read it, too.
+# The oldest set of operators that is sufficient, so that old runtimes can read it.
 OPSET = 17
 IR_VERSION = 8
 
@@ -29,7 +29,7 @@ def require_onnx() -> Any:
 
 
 class Graph:
-    """Operators in a row; every method returns the name of what it adds.
+    """A graph under construction; every method returns the name of the tensor that it adds.
 
     `shape` is that of the input "X", a name where a length is open.
     """
@@ -59,12 +59,12 @@ class Graph:
         return name
 
     def output(self, name: str, dtype: np.dtype[Any], shape: tuple[int | str, ...]) -> None:
-        """Give out the result of this name."""
+        """Make the tensor of this name an output."""
         kind = self._onnx.helper.np_dtype_to_tensor_dtype(dtype)
         self._outputs.append(self._onnx.helper.make_tensor_value_info(name, kind, shape))
 
     def evidence(self, k1: float, k0: float) -> str:
-        """What the pixels of X say: k1 where one is on, k0 where it is off, 0 where it is NaN."""
+        """The evidence of X: k1 where a pixel is on, k0 where it is off, 0 where it is NaN."""
         on = self.number("k1", k1)
         off = self.number("k0", k0)
         half = self.number("half", 0.5)
@@ -94,6 +94,6 @@ class Graph:
         return model
 
     def save(self, path: str | os.PathLike[str], overwrite: bool) -> Path:
-        """Write the model to a file that appears whole or not at all."""
+        """Write the model to a file, as a whole or not at all."""
         data: bytes = self.model().SerializeToString()
         return write_atomically(path, lambda file: file.write(data), overwrite)

@@ -93,7 +93,7 @@ def _class_scores(graph: Graph, classes: ClassLayer, up: str, top_size: tuple[in
 
 
 def _class_names(classes: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Names as ONNX knows them: whole numbers, numbers, or strings."""
+    """Class names in types of ONNX: whole numbers, numbers, or strings."""
     if classes.dtype.kind in "iu":
         return classes.astype(np.int64)
     if classes.dtype.kind in "bf":

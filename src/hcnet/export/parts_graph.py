@@ -24,7 +24,7 @@ def parts_graph(model: PartsModel) -> Graph:
     layer = FeatureLayer(F, channels, (height, width), model.image_size, model.border)
     weights = graph.constant("W", model.features.astype(np.float32))
     prior = graph.constant("prior", np.full(F, logit(priors.p_S), np.float32))
-    # Pixels beyond the border were not observed, and say nothing: the 0 of a padded convolution.
+    # Pixels beyond the border are not observed; their evidence is the 0 of a padded convolution.
     pads = [*layer.overhang, *layer.overhang]
     graph.add("Conv", [evidence, weights, prior], "scores", pads=pads)
     graph.output("scores", np.dtype(np.float32), ("images", F, "rows", "columns"))

@@ -1,4 +1,4 @@
-"""Beliefs of weights that outlive the images that they come from."""
+"""Beliefs of weights that are carried from minibatch to minibatch."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hcnet.images import FloatArray
 
 @dataclass
 class Beliefs:
-    """Max-marginal differences of the weights of some levels, carried from minibatch to minibatch.
+    """Max-marginal differences of the weights, per layer.
 
-    A minibatch starts from λ times what the one before it ended with, and 1 - λ times the initial
-    beliefs (the paper's forgetting factor): what was seen n minibatches ago counts λⁿ.
+    A minibatch starts from λ times the beliefs at the end of the one before, plus 1 - λ times the
+    initial beliefs (the paper's forgetting factor).  Evidence of n minibatches ago has weight λⁿ.
     """
 
     initial: list[FloatArray]
@@ -34,7 +34,7 @@ class Beliefs:
         )
 
     def prior(self) -> list[FloatArray]:
-        """What the next minibatch starts from."""
+        """The beliefs that the next minibatch starts from."""
         if self.now is None:
             return self.initial
         keep = self.forgetting
@@ -44,7 +44,7 @@ class Beliefs:
         ]
 
     def update(self, beliefs: list[FloatArray]) -> float:
-        """Take up the beliefs at the end of a minibatch; the largest change since the last."""
+        """Set the beliefs at the end of a minibatch; return the largest change."""
         before = self.now or self.initial
         self.now = [np.array(one, dtype=np.float32) for one in beliefs]
         return max(

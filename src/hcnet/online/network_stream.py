@@ -96,7 +96,7 @@ class NetworkStream(Stream):
         return majority(self.voters)
 
     def model(self) -> NetworkModel:
-        """The network with its weights as they are now."""
+        """The network with its current weights."""
         return NetworkModel(self.network, self.weights(), self.classes)
 
     def saved_fields(self, finished: bool) -> Fields:

@@ -72,7 +72,7 @@ class Tally:
     pixels: NDArray[np.float64] = field(default_factory=lambda: np.zeros(4))
 
     def add(self, counts: Counts, use: NDArray[np.int64], positions: int, keep: float) -> None:
-        """Take up a minibatch."""
+        """Add a minibatch."""
         self.use = keep * self.use + use
         self.positions = keep * self.positions + positions
         new = np.array([counts.hit, counts.missed, counts.false, counts.empty])
@@ -198,7 +198,7 @@ class PartsStream(Stream):
     def refined(
         self, max_seconds: float | None, progress: Progress, keeper: Keeper | None = None
     ) -> PartsModel:
-        """The features refined by moves on the last images; the stream is left as it is."""
+        """The features, refined by moves on the last images; the stream does not change."""
         images = join(self.recent).images
         layer = self.shape.layer(images.size)
         improver = Improver(Canvas(layer, images), self.open_priors)

@@ -69,7 +69,7 @@ class Stream(Stateful):
     def _counted(
         self, batch: Minibatch, value: float, changed_weights: int, change: float
     ) -> Measurement:
-        """Count a minibatch that was learned from; what the driver is told about it."""
+        """Count a minibatch that was learned from, and return its figures."""
         self.n_images += batch.images.n_images
         self.n_batches += 1
         return Measurement(value, changed_weights, change, f"{self.n_images:,} images")

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from hcnet.images import BoolArray, Images
 from hcnet.plotting.drawing import INKS
 
-# Images that a report shows at most, and their pixels together: a page must open at once.
+# The most images of a report, and the most pixels of all of them: a page must open at once.
 MOST_IMAGES = 60
 MOST_PIXELS = 4_000_000
 # Marks of a reconstruction's errors.
 RIGHT, MISSED, ADDED = 0, 1, 2
 
-# Values are letters from here on, which no number in base 36 has.
+# Values are characters from here on, which are no digits in base 36.
 FIRST_LETTER = 0x100
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -31,7 +31,7 @@ class PartView:
     number: int
     name: str
     size: tuple[int, int]
-    pixels: str  # runs: 0 paper, k + 1 part k of the first layer, the next number several of them
+    pixels: str  # runs: 0 paper, k + 1 part k of the first layer, the largest number several parts
     count: int | None = None  # placements in all images
     made_of: str = ""
 
@@ -88,7 +88,7 @@ class Content:
 
 
 def runs(values: NDArray[Any]) -> str:
-    """Small numbers, row after row, as runs: a letter for the value, its length in base 36."""
+    """Small numbers, row by row, as runs: a character for the value, then the length in base 36."""
     flat = np.asarray(values).ravel().astype(np.int64)
     if not flat.size:
         return ""
@@ -110,7 +110,7 @@ def _base36(number: int) -> str:
 
 
 def inks(planes: BoolArray) -> NDArray[np.int64]:
-    """A bit per channel (height, width); nobody can tell more than three inks apart."""
+    """A bit per channel (height, width); more than three channels are drawn as one."""
     if len(planes) > len(INKS):
         return np.asarray(planes.any(axis=0)).astype(np.int64)
     weights = 2 ** np.arange(len(planes))
@@ -183,7 +183,7 @@ def left_out(shown: int, images: Images) -> str:
 
 
 def fingerprint(images: Images) -> str:
-    """The same for the same images and missing pixels: the first 16 digits of a SHA-256."""
+    """A fingerprint of images and missing pixels: the first 16 digits of a SHA-256."""
     digest = hashlib.sha256(repr(images.pixels.shape).encode())
     digest.update(np.packbits(images.pixels & images.observed).tobytes())
     digest.update(np.packbits(images.observed).tobytes())
@@ -191,5 +191,5 @@ def fingerprint(images: Images) -> str:
 
 
 def number_of(n: int, thing: str) -> str:
-    """A number of things."""
+    """A number with its noun."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""A report that is written again while learning goes on."""
+"""A report that is updated while a fit runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hcnet.progress import Step
 from hcnet.reporting.page import report_path, write_report
 from hcnet.reporting.reports import REFRESH, page_content
 
-# Writing may take this share of the time of a run.
+# The largest share of the time of a fit that reports may take.
 SHARE = 0.1
 
 
 class LiveReport:
-    """A callback that writes a report every few seconds; open it in a browser and watch.
+    """A callback that writes a report every few seconds, to be watched in a browser.
 
     ::
 
@@ -51,7 +51,7 @@ class LiveReport:
         self._broken = False
 
     def __call__(self, step: Step) -> None:
-        """Write the report if it is time to."""
+        """Write the report, if the last one is old enough."""
         if self._broken or time.perf_counter() < self._next:
             return
         began = time.perf_counter()

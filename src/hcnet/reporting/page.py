@@ -1,4 +1,4 @@
-"""A report as one HTML file: content, style and script in it, nothing from elsewhere."""
+"""A report as one HTML file that holds its content, style and script."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hcnet.reporting.content import Content, Picture
 
 
 def write_report(path: str | os.PathLike[str], content: Content, overwrite: bool) -> Path:
-    """Write the page; it appears whole or not at all."""
+    """Write the page; the file is written as a whole or not at all."""
     path = report_path(path)
-    # A name of a file may hold what is no text, and is the name of an image then.
+    # Images are named by their files, whose names may hold bytes that are no text.
     return write_atomically(
         path, lambda file: file.write(page(content).encode(errors="replace")), overwrite
     )
 
 
 def report_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a report, which must end as browsers know it."""
+    """The path of a report, which must end in .html or .htm."""
     path = file_path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise ValueError(
@@ -63,7 +63,7 @@ def page(content: Content) -> str:
         # In a script element only "</" could end the data too early.
         "DATA": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/"),
     }
-    # One pass, so that nothing that a piece holds is taken for a place of another.
+    # In one pass, so that the text of a piece is never taken for the mark of another.
     parts = frame.split("@@")
     parts[1::2] = [pieces[name] for name in parts[1::2]]
     return "".join(parts)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1] / "src" / "hcnet"
 # what a person holds.  A package stands for all its modules that are not listed by themselves.
 LAYERS = (
     # Formulas, and what data and layers are.
-    ("factors", "grey", "grid", "images", "layers", "version", "atomic_files"),
+    ("factors", "grey", "grid", "images", "layers", "names", "version", "atomic_files"),
     ("checks",),
     ("image_files",),
     ("datasets", "engine.schedules", "engine.driver", "engine.planes", "engine.choices"),

@@ -1,4 +1,4 @@
-"""The command line: find the command, run it, say errors in one sentence."""
+"""The command line: finds the command, runs it, and prints errors in one sentence."""
 
 from __future__ import annotations
 
@@ -10,34 +10,20 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from hcnet import __version__
-from hcnet.commands import (
-    classify,
-    completion,
-    demo,
-    encode,
-    info,
-    learn,
-    restore,
-    show,
-)
-from hcnet.commands.command import INTERRUPTED, READER_GONE, WRONG_ARGUMENTS, Command, add_shared
-from hcnet.commands.failures import exit_code, sentence
+from hcnet.commands import classify, command, encode, learn, restore, show, tools
+from hcnet.commands.command import WRONG_ARGUMENTS, Command
+from hcnet.commands.command_line import SettingsError, suggestion, with_dashes, with_settings
 from hcnet.commands.outputs import check_outputs
-from hcnet.commands.settings import SettingsError, with_settings
-from hcnet.commands.spelling import likely, with_dashes
 
-COMMANDS: tuple[Command, ...] = (
-    *learn.COMMANDS,
-    *show.COMMANDS,
-    *restore.COMMANDS,
-    *classify.COMMANDS,
-    *encode.COMMANDS,
-    *demo.COMMANDS,
-    *info.COMMANDS,
-    *completion.COMMANDS,
-)
-# With this in the environment an error also shows where in the code it happened.
+MODULES = (learn, show, restore, classify, encode, tools)
+COMMANDS: tuple[Command, ...] = tuple(one for module in MODULES for one in module.COMMANDS)
+# If the environment has this variable, errors are raised with their traceback.
 TRACEBACK = "HCNET_TRACEBACK"
+# Advice of the library, in words of the command line.
+ADVICE = {
+    "pass overwrite=True to replace it": "pass --force to replace it",
+    "pass a file that save() wrote": "pass a model that hcnet learn wrote",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,20 +43,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"hcnet: error: {error}", file=sys.stderr)
             return WRONG_ARGUMENTS
     elif words and not words[0].startswith("-"):
-        parser.error(f"there is no command {words[0]!r}{likely(words[0], commands)}")
+        parser.error(f"there is no command {words[0]!r}{suggestion(words[0], commands)}")
     options, rest = parser.parse_known_args(words)
     if rest:
         one = commands[options.command]
         one.error(
             f"unrecognized arguments: {' '.join(rest)}"
-            f"{likely(rest[0].partition('=')[0], one._option_string_actions)}"
+            f"{suggestion(rest[0].partition('=')[0], one._option_string_actions)}"
         )
     options.parser, options.parsers = parser, commands
     return _run(options)
 
 
 class _Parser(argparse.ArgumentParser):
-    """One whose errors are two lines, also where the usage would fill the screen."""
+    """A parser whose errors are two lines, also if the usage would fill the screen."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(
@@ -91,19 +77,19 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     parser.add_argument("--version", action="version", version=f"hcnet {__version__}")
     places = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     parsers: dict[str, argparse.ArgumentParser] = {}
-    for command in COMMANDS:
+    for each in COMMANDS:
         one = places.add_parser(
-            command.name,
-            help=command.summary,
-            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
-            epilog=f"Example:\n  {command.example}",
+            each.name,
+            help=each.summary,
+            description=f"{each.summary[0].upper()}{each.summary[1:]}.",
+            epilog=f"Example:\n  {each.example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        command.add_arguments(one)
-        add_shared(one)
-        one.set_defaults(run=command.run, outputs=command.outputs)
-        parsers[command.name] = one
+        each.add_arguments(one)
+        command.add_shared(one)
+        one.set_defaults(run=each.run, outputs=each.outputs)
+        parsers[each.name] = one
     return parser, parsers
 
 
@@ -116,17 +102,33 @@ def _run(options: argparse.Namespace) -> int:
         return code
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
-        return INTERRUPTED
+        return command.INTERRUPTED
     except BrokenPipeError:
-        # Nobody reads any more; what is still in the buffer must not raise again at exit.
+        # The reader has gone; the rest of the buffer must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_GONE
+        return command.READER_GONE
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise
-        print(f"hcnet: error: {sentence(error)}", file=sys.stderr)
-        return exit_code(error)
+        print(f"hcnet: error: {_sentence(error)}", file=sys.stderr)
+        existing = isinstance(error, FileExistsError)
+        return command.FILE_IN_THE_WAY if existing else command.FAILED
 
 
 def _show_warning(message: Warning | str, *details: Any, **more: Any) -> None:
     print(f"hcnet: note: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def _sentence(error: Exception) -> str:
+    """The error on one line."""
+    if isinstance(error, OSError) and error.filename is not None:
+        reason = (error.strerror or "unknown error").lower()
+        return f"{error.filename} cannot be used ({reason}); choose another."
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError) and not text:
+        return "There is not enough memory; take fewer or smaller images, or set --max-memory."
+    for python, here in ADVICE.items():
+        text = text.replace(python, here)
+    if isinstance(error, ValueError | TypeError | OSError | MemoryError | ImportError):
+        return text
+    return f"This is an error of hcnet itself ({type(error).__name__}: {text})."

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from running import Terminal, inside, one_sentence
 
-from hcnet import HCN, FeatureLearner, Layer
+from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier
 from hcnet.image_files import read_images
 
 
@@ -85,7 +85,7 @@ def test_the_command_line_wins_over_the_settings_file(folder, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("n_feature = 2", r"has the key 'n_feature', which hcnet learn does not know; known are "),
+        ("n_feature = 2", r"has the key 'n_feature', which hcnet learn does not have; it has "),
         ("n_features = ", "is not a TOML file"),
         ("quiet = 3", "quiet must be true or false, got 3"),
         ("n_features = true", "n_features cannot be True"),
@@ -286,3 +286,18 @@ def test_files_that_are_no_models_are_one_sentence(tmp_path, content):
     (tmp_path / "a.hcn").write_bytes(content)
     assert "is not a model file" in one_sentence(inside("show", tmp_path / "a.hcn"))
     assert "is not there" in one_sentence(inside("show", tmp_path / "b.hcn"))
+
+
+def test_templates_are_learned_from_labelled_images(folder, tmp_path):
+    words = ["--labels", folder / "shapes.npz", "--templates", "--n-parts", 8, "--part-size", 9]
+    words += ["--templates-per-class", 2, "--max-iter", 2, "--random-state", 0]
+    result = inside("learn", folder / "shapes.npz", *words, "-o", tmp_path / "t.hcn")
+    assert result.returncode == 0, result.stderr
+    with np.load(folder / "shapes.npz") as data:
+        X, y = data["X"], data["y"]
+    model = TemplateClassifier(8, 9, 2, max_iter=2, random_state=0).fit(X, y)
+    loaded = TemplateClassifier.load(tmp_path / "t.hcn")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert inside("show", tmp_path / "t.hcn").returncode == 0
+    both = inside("learn", "x", "--templates", "--layer", "templates", "-o", tmp_path / "u.hcn")
+    assert "leave one of them out" in one_sentence(both)

@@ -6,18 +6,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 from running import COMMAND, Terminal, hcnet, inside, one_sentence
 
-from hcnet import HCN, FeatureLearner, Layer, __version__
+from hcnet import HCN, Engine, FeatureLearner, Layer, TemplateClassifier, __version__
 from hcnet.cli import COMMANDS, make_parser
 from hcnet.commands import learning_options
-from hcnet.engine.engines import ENGINE_NAMES
-from hcnet.engine.schedules import SCHEDULE_NAMES
-from hcnet.hierarchy.inference import METHODS
-from hcnet.image_files.binarising import INKS
-from hcnet.learning.options import ALGORITHMS
+from hcnet.names import ENGINE_NAMES
 
 NAMES = [command.name for command in COMMANDS]
 
@@ -59,23 +56,16 @@ def test_help_and_errors_need_nothing_heavy():
 
 
 def test_options_are_the_parameters_of_the_estimators():
-    given = {learning_options.PARTS: set(), learning_options.NETWORK: {"layers"}}
+    given = {"FeatureLearner": set(), "HCN": {"layers"}, "TemplateClassifier": set()}
     for option in learning_options.OPTIONS:
         for kind in option.of:
-            given[kind].add(option.name)
-    watching = {"verbose", "callback"}
-    parts = FeatureLearner().get_params()
-    network = HCN([Layer()]).get_params(deep=False)
-    assert given[learning_options.PARTS] == set(parts) - watching
-    assert given[learning_options.NETWORK] == set(network) - watching
+            if option.name not in learning_options.ENGINE_OPTIONS:
+                given[kind].add(option.name)
+    assert {"name", *learning_options.ENGINE_OPTIONS} == {field.name for field in fields(Engine)}
+    for model in (FeatureLearner(), HCN([Layer()]), TemplateClassifier()):
+        wanted = set(model.get_params(deep=False)) - {"verbose", "callback"}
+        assert given[type(model).__name__] == wanted
     assert set(learning_options.LAYER_KEYS) == set(Layer.__dataclass_fields__)
-    choices = {option.name: option.choices for option in learning_options.OPTIONS}
-    assert choices["engine"] == ENGINE_NAMES
-    assert choices["schedule"] == SCHEDULE_NAMES
-    assert choices["algorithm"] == tuple(ALGORITHMS)
-    assert choices["inference"] == METHODS
-    ink = next(a for a in make_parser()[1]["learn"]._actions if a.dest == "ink")
-    assert ink.choices == INKS
 
 
 @pytest.mark.parametrize(
@@ -155,9 +145,7 @@ def test_an_error_of_our_own_is_one_sentence_and_can_be_traced(parts, folder, mo
 
     monkeypatch.setattr(FeatureLearner, "placements", broken)
     result = inside("encode", parts[0], folder / "scans", "--quiet")
-    assert one_sentence(result) == (
-        "Something that should not happen did (RuntimeError: never mind)."
-    )
+    assert one_sentence(result) == ("This is an error of hcnet itself (RuntimeError: never mind).")
     monkeypatch.setenv("HCNET_TRACEBACK", "1")
     with pytest.raises(RuntimeError):
         inside("encode", parts[0], folder / "scans")

@@ -1,4 +1,4 @@
-"""``hcnet learn``: parts, or a network, from image files."""
+"""``hcnet learn``: parts, a network or templates from image files."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hcnet.commands import arguments
-from hcnet.commands.command import (
-    DONE,
-    INTERRUPTED,
-    Command,
-    aligned,
-    note,
-    on_a_terminal,
-    print_result,
-)
+from hcnet.commands import arguments, command
+from hcnet.commands.command import Command, aligned, note, print_result
 from hcnet.commands.inputs import read
-from hcnet.commands.learning_options import NETWORK, add_learning_options, parameters
+from hcnet.commands.learning_options import (
+    NETWORK,
+    PARTS,
+    TEMPLATES,
+    add_learning_options,
+    parameters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,9 +26,9 @@ if TYPE_CHECKING:
     from hcnet.commands.inputs import Model
     from hcnet.image_files import ImageSet
 
-# Images at the beginning of a stream by which is decided what is ink, and which reports show.
-LOOKED_AT = 12
-# Options of a stream: how they are read, and what they are.
+# Images at the beginning of a stream that decide which side is the ink, and appear in reports.
+FIRST_IMAGES = 12
+# Options of a stream: type and help.
 STREAM_OPTIONS = {
     "batch_size": (int, "images of a minibatch"),
     "epochs": (int, "read all images into memory, and learn from each so many times"),
@@ -47,98 +45,86 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help="labels of a network: a line per image, a table of file and label, an array, or the "
         "word folders for the names of the folders that the images are in; -1 is no label",
     )
+    arguments.add_mask(parser)
     parser.add_argument(
-        "--mask", type=Path, metavar="FILE", help="image or array; missing pixels are bright or 1"
-    )
-    parser.add_argument(
-        "--stream",
-        action="store_true",
-        help="read one image after the other, once, in memory that does not grow",
+        "--stream", action="store_true", help="read each image once, in memory that does not grow"
     )
     for name, (kind, text) in STREAM_OPTIONS.items():
-        parser.add_argument(
-            f"--{name.replace('_', '-')}", type=kind, metavar="N", help=f"with --stream: {text}"
-        )
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=kind, metavar="N", help=f"with --stream: {text}")
     parser.add_argument(
         "--checkpoint",
         type=Path,
         metavar="FILE",
-        help="write down now and then how far learning is; the same command goes on from there",
+        help="save the state of learning now and then; the same command continues from there",
     )
     parser.add_argument(
-        "--every",
-        type=float,
-        metavar="SECONDS",
-        help="how often the checkpoint is written",
+        "--every", type=float, metavar="SECONDS", help="time between two checkpoints"
     )
     parser.add_argument("--report", type=Path, metavar="FILE", help="also write a report (.html)")
     parser.add_argument(
-        "--live",
-        type=Path,
-        metavar="FILE",
-        help="write the report (.html) while learning goes on, again and again",
+        "--live", type=Path, metavar="FILE", help="rewrite the report (.html) during learning"
     )
     add_learning_options(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
     from hcnet.engine.driver import Status
+    from hcnet.image_files import files_of_images, read_labels
     from hcnet.reporting import summary
 
     kind, given = parameters(options)
     _check(options, kind)
     began = time.perf_counter()
-    images = read(options, options.mask, first=LOOKED_AT if options.stream else None)
-    y = _labels(options, images)
+    images = read(options, options.mask, first=FIRST_IMAGES if options.stream else None)
+    y = None
+    if options.labels is not None:  # of all images of a stream: labels fit into memory
+        files = files_of_images(options.images) if options.stream else images.files
+        y = read_labels(options.labels, files)
     model = _estimator(options, kind, given, images)
     _fit(options, model, images, y)
     model.save(options.output, overwrite=options.force)
     seconds = time.perf_counter() - began
-    _reports(options, model, images, y)
-    told = summary(model) | {"seconds": round(seconds, 3), "model": str(options.output)}
-    print_result(options, told, _text(told))
-    return INTERRUPTED if model.status_ == Status.INTERRUPTED.value else DONE
+    _write_reports(options, model, images, y)
+    figures = summary(model) | {"seconds": round(seconds, 3), "model": str(options.output)}
+    print_result(options, figures, _text(figures))
+    interrupted = model.status_ == Status.INTERRUPTED.value
+    return command.INTERRUPTED if interrupted else command.DONE
 
 
 def _check(options: argparse.Namespace, kind: str) -> None:
-    for name in _reading(options):
+    for name in _stream_options(options):
         if not options.stream:
             raise ValueError(f"{name} is an option of a stream; add --stream, or leave it out.")
-    if options.labels is not None and kind != NETWORK:
+    if options.stream and kind == TEMPLATES:
+        raise ValueError("Templates are not learned from a stream; leave --stream out.")
+    if options.labels is not None and kind == PARTS:
         raise ValueError(
-            "Parts have no labels; leave --labels out, or learn a network with --layer."
+            "Parts have no labels; leave --labels out, or learn a network with --layer, or "
+            "templates with --templates."
         )
-
-
-def _labels(options: argparse.Namespace, images: ImageSet) -> NDArray[Any] | None:
-    """Of all images, those of a stream included: unlike pixels they fit into memory."""
-    from hcnet.image_files import files_of_images, read_labels
-
-    if options.labels is None:
-        return None
-    files = files_of_images(options.images) if options.stream else images.files
-    return read_labels(options.labels, files)
 
 
 def _estimator(
     options: argparse.Namespace, kind: str, given: dict[str, Any], images: ImageSet
 ) -> Model:
-    from hcnet import HCN, FeatureLearner, Layer
+    import hcnet
 
-    given = given | {"verbose": on_a_terminal(options)}
+    given = given | {"verbose": command.on_a_terminal(options)}
     if options.live is not None:
-        from hcnet.reporting import LiveReport
+        from hcnet.reporting.live import LiveReport
 
         live = LiveReport(options.live, images.X, images.mask, images.names, options.force)
         given["callback"] = live
         note(options, f"watch {options.live} in a browser.")
     if kind == NETWORK:
-        return HCN([Layer(**layer) for layer in options.layers], **given)
-    return FeatureLearner(**given)
+        given["layers"] = [hcnet.Layer(**layer) for layer in options.layers]
+    model: Model = getattr(hcnet, kind)(**given)
+    return model
 
 
-def _reading(options: argparse.Namespace) -> dict[str, Any]:
-    """How a stream is to be read, as far as it was given."""
+def _stream_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The given options of a stream."""
     given = {name: getattr(options, name) for name in STREAM_OPTIONS}
     return {name: value for name, value in given.items() if value is not None}
 
@@ -154,7 +140,7 @@ def _fit(
         return
     from hcnet.image_files import stream_images
 
-    # Which side is the ink was decided, and said, by more than the first image.
+    # The first images have decided which side is the ink.
     ink = "dark" if images.dark else "bright"
     stream: Iterable[Any] = stream_images(
         options.images, threshold=options.threshold, ink=ink, mask=options.mask
@@ -164,39 +150,37 @@ def _fit(
 
         keep["classes"] = check_labels(y, len(y), getattr(options, "n_classes", None)).classes
         stream = zip(stream, y.tolist(), strict=True)
-    model.fit_stream(stream, **_reading(options), **keep)
+    model.fit_stream(stream, **_stream_options(options), **keep)
 
 
-def _reports(
+def _write_reports(
     options: argparse.Namespace, model: Model, images: ImageSet, y: NDArray[Any] | None
 ) -> None:
     from hcnet.reporting import report
 
-    about: dict[str, Any] = {"mask": images.mask, "names": images.names}
-    if y is not None:
-        about["y"] = y[: len(images)]
+    labels = None if y is None else y[: len(images)]
     for path in {options.report, options.live} - {None}:
-        # The live report is this command's own by now.
-        overwrite = options.force or path == options.live
-        report(model, path, images.X, **about, overwrite=overwrite)
+        overwrite = options.force or path == options.live  # this command has written the live one
+        about: dict[str, Any] = {"mask": images.mask, "names": images.names}
+        report(model, path, images.X, labels, **about, overwrite=overwrite)
 
 
-def _text(told: dict[str, Any]) -> str:
+def _text(figures: dict[str, Any]) -> str:
     rows = []
-    if told["kind"] == NETWORK:
-        features = " → ".join(str(layer["features"]) for layer in told["layers"])
-        rows += [("Layers", features), ("Classes", ", ".join(map(str, told["classes"])))]
+    if "layers" in figures:
+        features = " → ".join(str(layer["features"]) for layer in figures["layers"])
+        rows += [("Layers", features), ("Classes", ", ".join(map(str, figures["classes"])))]
     else:
-        rows += [("Parts", f"{told['parts']}")]
-    if "placements" in told:
-        rows += [("Placements", f"{told['placements']:,}")]
-        rows += [("Compression", f"{told['compression_ratio']:.2%} of the bits without parts")]
-    if "n_images_seen" in told:
-        rows += [("Images", f"{told['n_images_seen']:,} seen")]
+        rows += [("Parts", f"{figures['parts']}")]
+    if "placements" in figures:
+        rows += [("Placements", f"{figures['placements']:,}")]
+        rows += [("Compression", f"{figures['compression_ratio']:.2%} of the bits without parts")]
+    if "n_images_seen" in figures:
+        rows += [("Images", f"{figures['n_images_seen']:,} seen")]
     rows += [
-        ("Time", f"{told['seconds']:.1f} s"),
-        ("Status", told["status"]),
-        ("Model", told["model"]),
+        ("Time", f"{figures['seconds']:.1f} s"),
+        ("Status", figures["status"]),
+        ("Model", figures["model"]),
     ]
     return aligned(rows)
 

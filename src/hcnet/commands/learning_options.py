@@ -1,24 +1,31 @@
 """The options of ``learn`` that are parameters of the estimators, under the same names.
 
-Only names, kinds and one line of help are here: what is not given is left to the estimator, which
-has the defaults and the checks.
+Defaults and checks stay with the estimators: an option that is not given is not passed on.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from hcnet import names
 from hcnet.commands import arguments
 
-PARTS, NETWORK = "FeatureLearner", "HCN"
-BOTH = (PARTS, NETWORK)
-SCHEDULES = ("sequential", "per-image", "blocks", "flooding")
-ENGINES = ("active", "beliefs", "dense", "reference")
-ENGINE_OPTIONS = ("schedule", "damping", "deterministic")
-# Keys of a layer, as the parameters of `hcnet.Layer`, and how their texts become values.
+PARTS, NETWORK, TEMPLATES = "FeatureLearner", "HCN", "TemplateClassifier"
+PASSING = (PARTS, NETWORK)  # estimators that pass messages
+CLASSES = (NETWORK, TEMPLATES)
+ALL = (PARTS, NETWORK, TEMPLATES)
+# Titles of the options in the help, by the estimators that have them.
+TITLES = {
+    (PARTS,): "parts (without --layer and --templates)",
+    (NETWORK,): "networks (with --layer)",
+    (TEMPLATES,): "templates (with --templates)",
+    CLASSES: "networks and templates",
+    PASSING: "parts and networks",
+    ALL: "all models",
+}
+# Keys of a layer, as the parameters of `hcnet.Layer`, and the conversion of their texts.
 LAYER_KEYS: dict[str, Callable[[str], Any]] = {
     "n_features": int,
     "size": arguments.size,
@@ -28,66 +35,55 @@ LAYER_KEYS: dict[str, Callable[[str], Any]] = {
     "p_W": float,
     "damping": float,
 }
-TEMPLATES = "templates"
+LAST_LAYER = "templates"
+# Options that together make up the parameter `engine`.
+ENGINE_OPTIONS = ("schedule", "damping", "deterministic")
 
 
-@dataclass(frozen=True)
-class Option:
-    """A parameter of one estimator, or of both."""
+class Option(NamedTuple):
+    """A parameter of some estimators; its kind converts the text, None is a switch."""
 
     name: str
-    kind: Callable[[str], Any] | None  # None: a switch
+    kind: Callable[[str], Any] | None
     help: str
-    of: tuple[str, ...] = BOTH
+    of: tuple[str, ...]
     choices: tuple[str, ...] | None = None
 
 
 OPTIONS = (
-    Option("n_features", int, "the most parts to learn", (PARTS,)),
-    Option("feature_size", arguments.size, "window of a part, as 12x12", (PARTS,)),
-    Option("border", str, "may parts reach over the border?", (PARTS,), ("full", "valid")),
-    Option(
-        "algorithm",
-        str,
-        "message passing (mpmp), also refined by discrete moves",
-        (PARTS,),
-        ("refined", "mpmp"),
-    ),
+    Option("n_features", int, "largest number of parts", (PARTS,)),
+    Option("feature_size", arguments.size, "window of a part, such as 12x12", (PARTS,)),
+    Option("border", str, "whether parts may reach over the border", (PARTS,), ("full", "valid")),
+    Option("algorithm", str, "message passing, or refined by moves", (PARTS,), names.ALGORITHMS),
     Option("p_S", float, "probability that a placement is on", (PARTS,)),
     Option("p_W", float, "probability that a weight is on", (PARTS,)),
-    Option("p01", float, "probability that an on pixel is seen off"),
-    Option("p10", float, "probability that an off pixel is seen on"),
-    Option("n_classes", int, "classes; without labels, clusters", (NETWORK,)),
-    Option("templates_per_class", int, "templates that each class has", (NETWORK,)),
-    Option(
-        "inference",
-        str,
-        "how known weights are used",
-        (NETWORK,),
-        ("explain", "forward", "passing", "match"),
-    ),
+    Option("p01", float, "probability that an on pixel is seen off", PASSING),
+    Option("p10", float, "probability that an off pixel is seen on", PASSING),
+    Option("n_parts", int, "number of parts", (TEMPLATES,)),
+    Option("part_size", arguments.size, "window of a part, such as 7x7", (TEMPLATES,)),
+    Option("pool", arguments.size, "window in which pixels of a part shift", (TEMPLATES,)),
+    Option("template_pool", arguments.size, "window in which parts shift", (TEMPLATES,)),
+    Option("pool_border", str, "same: parts may lie at the border", (TEMPLATES,), ("same", "full")),
+    Option("n_classes", int, "number of classes; without labels, of clusters", CLASSES),
+    Option("templates_per_class", int, "number of templates of each class", CLASSES),
+    Option("inference", str, "how known weights are used", (NETWORK,), names.METHODS),
     Option("vote", None, "whether passes vote about the weights", (NETWORK,)),
-    Option("n_init", int, "number of starts"),
-    Option("max_iter", int, "sweeps or passes per start"),
-    Option("max_seconds", float, "stop after about this time"),
-    Option("max_memory", arguments.amount, "most memory of the messages, as 2GiB"),
-    Option("schedule", str, "order of the message updates", BOTH, SCHEDULES),
+    Option("n_init", int, "number of starts", PASSING),
+    Option("max_iter", int, "sweeps, passes or rounds per start", ALL),
+    Option("max_seconds", float, "stop after about this time", ALL),
+    Option("max_memory", arguments.amount, "largest memory for learning, such as 2GiB", ALL),
+    Option("engine", str, "storage of the messages", PASSING, names.ENGINE_NAMES),
+    Option("schedule", str, "order of the message updates", PASSING, names.SCHEDULE_NAMES),
     Option("damping", float, "share of a new message that is taken", (PARTS,)),
-    Option("engine", str, "what passes the messages", BOTH, ENGINES),
-    Option("device", str, "where messages are passed", BOTH, ("cpu", "cuda", "auto")),
-    Option("deterministic", None, "whether a GPU must give the same bits on every run"),
-    Option("random_state", arguments.seed, "seed: the same one gives the same result"),
+    Option("deterministic", None, "whether a GPU gives the same bits on every run", PASSING),
+    Option("device", str, "processor or GPU", PASSING, names.DEVICE_NAMES),
+    Option("random_state", arguments.seed, "seed: the same one gives the same result", ALL),
 )
 
 
 def add_learning_options(parser: argparse.ArgumentParser) -> None:
-    """All of them, and the layers of a network."""
-    titles = {
-        (PARTS,): "parts (without --layer)",
-        (NETWORK,): "networks (with --layer)",
-        BOTH: "both",
-    }
-    groups = {of: parser.add_argument_group(title) for of, title in titles.items()}
+    """All options, in groups by estimator."""
+    groups = {of: parser.add_argument_group(title) for of, title in TITLES.items()}
     groups[(NETWORK,)].add_argument(
         "--layer",
         dest="layers",
@@ -97,17 +93,20 @@ def add_learning_options(parser: argparse.ArgumentParser) -> None:
         help="a layer, from the image upwards, with the keys of hcnet.Layer: "
         "n_features=4,size=21; the last one is the word templates",
     )
+    groups[(TEMPLATES,)].add_argument(
+        "--templates",
+        action="store_true",
+        help="learn parts by search and keep examples as templates, for handwriting and drawings",
+    )
     for option in OPTIONS:
-        flag = f"--{option.name.replace('_', '-')}"
-        common: dict[str, Any] = {"default": argparse.SUPPRESS, "help": option.help}
+        settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": option.help}
         if option.kind is None:
-            common["action"] = argparse.BooleanOptionalAction
+            settings["action"] = argparse.BooleanOptionalAction
         else:
-            common["type"] = option.kind
-            common["choices"] = option.choices
+            settings |= {"type": option.kind, "choices": option.choices}
             if option.choices is None:
-                common["metavar"] = "HxW" if option.kind is arguments.size else "N"
-        groups[option.of].add_argument(flag, **common)
+                settings["metavar"] = "HxW" if option.kind is arguments.size else "N"
+        groups[option.of].add_argument(f"--{option.name.replace('_', '-')}", **settings)
 
 
 def layer(text: str) -> dict[str, Any]:
@@ -115,12 +114,12 @@ def layer(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word in text.split(","):
         key, equals, value = word.strip().partition("=")
-        if key == TEMPLATES and not equals:
+        if key == LAST_LAYER and not equals:
             continue
         if key not in LAYER_KEYS or not equals:
             raise argparse.ArgumentTypeError(
                 f"must be KEY=VALUE pairs with the keys {', '.join(LAYER_KEYS)}, or the word "
-                f"{TEMPLATES}, got {word.strip()!r}"
+                f"{LAST_LAYER}, got {word.strip()!r}"
             )
         try:
             found[key] = LAYER_KEYS[key](value)
@@ -130,22 +129,24 @@ def layer(text: str) -> dict[str, Any]:
 
 
 def parameters(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    """Which estimator is meant, and the parameters that were given.
+    """The name of the estimator, and its parameters that were given.
 
     The options of the engine make up one parameter.
     """
-    kind = NETWORK if options.layers else PARTS
+    if options.templates and options.layers:
+        raise ValueError("--templates and --layer learn different models; leave one of them out.")
+    kind = NETWORK if options.layers else TEMPLATES if options.templates else PARTS
     given = {o.name: getattr(options, o.name) for o in OPTIONS if hasattr(options, o.name)}
     for option in OPTIONS:
         if option.name in given and kind not in option.of:
-            other = "has layers" if kind == NETWORK else "has no layers"
+            switches = {PARTS: "no --layer", NETWORK: "--layer", TEMPLATES: "--templates"}
             raise ValueError(
-                f"{option.name} is a parameter of {option.of[0]}, and this model {other}, which "
-                f"makes it a {kind}; leave it out{'' if kind == NETWORK else ', or add --layer'}."
+                f"{option.name} is a parameter of {' and '.join(option.of)}, and this command "
+                f"learns a {kind}; leave it out, or use {switches[option.of[0]]}."
             )
-    about_engine = {name: given.pop(name) for name in ENGINE_OPTIONS if name in given}
-    if about_engine:
+    of_engine = {name: given.pop(name) for name in ENGINE_OPTIONS if name in given}
+    if of_engine:
         from hcnet import Engine
 
-        given["engine"] = Engine(given.get("engine", "active"), **about_engine)
+        given["engine"] = Engine(given.get("engine", Engine().name), **of_engine)
     return kind, given

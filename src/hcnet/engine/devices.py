@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from typing import Literal, get_args
 
-DeviceName = Literal["cpu", "cuda", "auto"]
-DEVICE_NAMES: tuple[str, ...] = get_args(DeviceName)
+from hcnet.names import DEVICE_NAMES as DEVICE_NAMES
+from hcnet.names import DeviceName as DeviceName
 
 
 class NoDeviceError(RuntimeError):

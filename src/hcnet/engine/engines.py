@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -21,9 +20,9 @@ from hcnet.grid import tree_share
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, trees_of
+from hcnet.names import ENGINE_NAMES as ENGINE_NAMES
+from hcnet.names import EngineName as EngineName
 
-EngineName = Literal["active", "beliefs", "dense", "reference"]
-ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
 DEFAULT_ENGINE: EngineName = "active"
 
 # Bytes of messages up to which "active" stores them all on the processor.

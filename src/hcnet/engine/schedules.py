@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-ScheduleName = Literal["sequential", "per-image", "blocks", "flooding"]
-SCHEDULE_NAMES: tuple[str, ...] = get_args(ScheduleName)
+from hcnet.names import SCHEDULE_NAMES as SCHEDULE_NAMES
+from hcnet.names import ScheduleName as ScheduleName
 
 # A graphics card needs many trees to work on at the same time.
 GPU_SCHEDULE: ScheduleName = "per-image"

@@ -24,9 +24,8 @@ from hcnet.hierarchy.network_messages import NetworkPassing, passing_memory
 from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.hierarchy.specification import perturbed_window
 from hcnet.images import BoolArray, Images
+from hcnet.names import METHODS as METHODS
 from hcnet.templates import matching
-
-METHODS = ("explain", "forward", "passing", "match")
 
 # Message passing stores all messages: batches are small, and the answers of an active set would
 # depend on the number of images in a batch.

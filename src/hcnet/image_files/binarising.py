@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.checks import check_choice
 from hcnet.images import BoolArray
+from hcnet.names import INKS
 
-Ink = Literal["auto", "bright", "dark"]
-INKS: tuple[str, ...] = get_args(Ink)
 OTSU = "otsu"
 
 # Bins of the histogram in which the threshold is searched: the shades of an 8-bit image.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 from scipy.special import logit
 
 from hcnet.engine.engines import ReadyEngine
+from hcnet.names import ALGORITHMS as ALGORITHMS
+from hcnet.names import Algorithm as Algorithm
 from hcnet.objective import Priors
-
-Algorithm = Literal["refined", "mpmp"]
-ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
 
 # Features that message passing starts with where the number is left open.
 AUTO_FEATURES = 16

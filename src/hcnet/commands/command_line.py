@@ -1,13 +1,15 @@
-"""Options from a TOML file: turned into words of the command line, so that all checks are the same.
+"""Words of the command line: options from TOML files, underscores for dashes, suggestions.
 
-They are put before what the person typed, and the last word wins.
+Options of a file become words before those that were typed, so that the same checks hold for both
+and the last word wins.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +40,15 @@ def _words(parser: argparse.ArgumentParser, path: Path, typed: Sequence[str]) ->
         action = known.get(key.replace("-", "_"))
         if action is None:
             raise SettingsError(
-                f"{path} has the key {key!r}, which {parser.prog} does not know; known are "
+                f"{path} has the key {key!r}, which {parser.prog} does not have; it has "
                 f"{', '.join(sorted(known))}."
             )
         repeated = isinstance(action, argparse._AppendAction)
         if repeated and any(word.partition("=")[0] in action.option_strings for word in typed):
             continue  # a list is replaced as a whole
         values = value if isinstance(value, list) and repeated else [value]
-        for one in values:
-            words += _option(path, key, action, one)
+        for item in values:
+            words += _option(path, key, action, item)
     return words
 
 
@@ -78,7 +80,27 @@ def _text(path: Path, key: str, value: Any) -> str:
         return str(value)
     if isinstance(value, list) and all(type(side) is int for side in value):
         return "x".join(map(str, value))  # height and width
-    if isinstance(value, dict):  # a layer; one that says nothing is the templates
-        pairs = [f"{name}={_text(path, key, one)}" for name, one in value.items()]
+    if isinstance(value, dict):  # a layer; an empty one holds the templates
+        pairs = [f"{name}={_text(path, key, item)}" for name, item in value.items()]
         return ",".join(pairs) or "templates"
     raise SettingsError(f"{path}: {key} cannot be {value!r}.")
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """The known word that was probably meant, as the end of a sentence; nothing if none is near."""
+    names = [name for name in known if name.startswith("--") or not name.startswith("-")]
+    near = difflib.get_close_matches(word, names, 1)
+    if not near:  # --features differs from --n-features in too many letters
+        near = [name for name in names if len(word) > 4 and word.lstrip("-") in name][:1]
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def with_dashes(words: Sequence[str]) -> list[str]:
+    """Options spelled as in Python, such as --feature_size, with dashes."""
+    end = words.index("--") if "--" in words else len(words)
+    found = []
+    for word in words[:end]:
+        name, equals, value = word.partition("=")
+        name = name.replace("_", "-") if name.startswith("--") else name
+        found.append(f"{name}{equals}{value}")
+    return [*found, *words[end:]]

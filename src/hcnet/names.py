@@ -1,0 +1,20 @@
+"""The words that parameters take, each list in this one place.
+
+The module imports nothing heavy, because the command line reads it for its help.
+"""
+
+from typing import Literal, get_args
+
+Algorithm = Literal["refined", "mpmp"]
+DeviceName = Literal["cpu", "cuda", "auto"]
+EngineName = Literal["active", "beliefs", "dense", "reference"]
+Ink = Literal["auto", "bright", "dark"]
+Method = Literal["explain", "forward", "passing", "match"]
+ScheduleName = Literal["sequential", "per-image", "blocks", "flooding"]
+
+ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
+DEVICE_NAMES: tuple[str, ...] = get_args(DeviceName)
+ENGINE_NAMES: tuple[str, ...] = get_args(EngineName)
+INKS: tuple[str, ...] = get_args(Ink)
+METHODS: tuple[str, ...] = get_args(Method)
+SCHEDULE_NAMES: tuple[str, ...] = get_args(ScheduleName)

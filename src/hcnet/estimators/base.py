@@ -27,19 +27,13 @@ from hcnet.archive.reading import Reader
 from hcnet.archive.state import save
 from hcnet.archive.writing import write
 from hcnet.checkpoint import Checkpoint, Identity, checkpointed, text_digest
+from hcnet.checks import check_flag, check_path, check_random_state
 from hcnet.engine.driver import Record, Status, interruptible
 from hcnet.engine.engines import Engine
 from hcnet.online.minibatches import Minibatch
 from hcnet.online.stream import Stream, feed, later
 from hcnet.progress import Callback, Progress
-from hcnet.validation.parameters import (
-    check_flag,
-    check_max_memory,
-    check_path,
-    check_positive,
-    check_random_state,
-    check_waiting,
-)
+from hcnet.validation.parameters import check_max_memory, check_positive, check_waiting
 
 # Parameters that change neither the steps nor the result of a fit.
 _WITHOUT_INFLUENCE = ("max_seconds", "max_memory", "verbose")

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet import inference
 from hcnet.checkpoint import EVERY, digest
+from hcnet.checks import check_count, check_optional_count, check_random_state
 from hcnet.engine.driver import Status
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
@@ -25,13 +26,10 @@ from hcnet.progress import Callback
 from hcnet.validation.images import check_codes, check_table
 from hcnet.validation.parameters import (
     check_algorithm,
-    check_count,
     check_engine,
     check_max_memory,
-    check_needed,
     check_positive,
     check_priors,
-    check_random_state,
 )
 
 
@@ -144,8 +142,8 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         many seconds.  If the process ends, the same call continues from there, to the same result.
         """
         table, priors = Table(*check_table(X, mask)), check_priors(self)
-        rank = check_count("n_components", self.n_components, 1, "None to have it chosen")
-        most = check_needed("max_components", self.max_components)
+        rank = check_optional_count("n_components", self.n_components, 1, "to have it chosen")
+        most = check_count("max_components", self.max_components)
         algorithm = check_algorithm(self.algorithm)
         if algorithm == "mpmp" and rank is None:
             raise ValueError(
@@ -153,8 +151,8 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
                 "use algorithm='refined'."
             )
         engine = check_engine(self, ready=True, damping=PASSING_DAMPING)
-        sweeps = check_count("max_iter", self.max_iter, 1, "None for the default")
-        n_init = check_count("n_init", self.n_init, 1, "None for the default")
+        sweeps = check_optional_count("max_iter", self.max_iter, 1, "for the default")
+        n_init = check_optional_count("n_init", self.n_init, 1, "for the default")
         limits = check_positive("max_seconds", self.max_seconds), check_max_memory(self.max_memory)
 
         def running(factors: Factors) -> BooleanMatrixFactorization:
@@ -233,12 +231,12 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         return log_joint(factors.counts(Table(values, observed)), self._model.priors)
 
     def _check_parameters(self) -> None:
-        check_count("n_components", self.n_components, 1, "None to have it chosen")
-        check_needed("max_components", self.max_components)
+        check_optional_count("n_components", self.n_components, 1, "to have it chosen")
+        check_count("max_components", self.max_components)
         check_algorithm(self.algorithm)
         check_priors(self)
         for name in ("n_init", "max_iter", "max_memory"):
-            check_count(name, getattr(self, name), 1, "None for the default")
+            check_optional_count(name, getattr(self, name), 1, "None for the default")
         check_positive("max_seconds", self.max_seconds)
         check_engine(self, ready=False, damping=PASSING_DAMPING)
         check_random_state(self.random_state)

@@ -20,6 +20,7 @@ from hcnet import inference
 from hcnet.archive.kinds import saveable
 from hcnet.archive.nodes import Node
 from hcnet.checkpoint import EVERY, Checkpoint, digest
+from hcnet.checks import check_choice, check_optional_count, check_pair, check_random_state
 from hcnet.engine.driver import Status
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
@@ -38,15 +39,11 @@ from hcnet.validation.drawings import check_placements
 from hcnet.validation.images import ImageInput, check_codes, check_images
 from hcnet.validation.parameters import (
     check_algorithm,
-    check_choice,
-    check_count,
     check_engine,
     check_feature_size,
     check_max_memory,
-    check_pair,
     check_positive,
     check_priors,
-    check_random_state,
 )
 from hcnet.validation.streams import check_reading, check_stream, stream_length
 
@@ -185,7 +182,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         """
         images = check_images(X, mask).images
         size = check_feature_size(self.feature_size, images.size, self.border)
-        most = check_count("n_features", self.n_features, 1, "None to leave it open")
+        most = check_optional_count("n_features", self.n_features, 1, "to leave it open")
         layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
         priors, options = check_priors(self), self._options(ready=True)
 
@@ -350,7 +347,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         check_is_fitted(self)
         size = self._size(image_size)
         rows = check_placements(placements)
-        n = check_count("n_images", n_images, 1, "None for those that have placements")
+        n = check_optional_count("n_images", n_images, 1, "for those that have placements")
         n = n or int(rows[:, 0].max(initial=0)) + 1
         layer = self._model.layer(size)
         needed = 3 * math.prod((n, layer.n_channels, *size))
@@ -388,7 +385,7 @@ class FeatureLearner(TransformerMixin, Estimator):
 
     def _shape(self, images: Images) -> PartsShape:
         """What is learned from a stream of such images."""
-        most = check_count("n_features", self.n_features, 1, "None to leave it open")
+        most = check_optional_count("n_features", self.n_features, 1, "to leave it open")
         size = check_feature_size(self.feature_size, images.size, self.border)
         return PartsShape(most or AUTO_FEATURES, images.n_channels, size, self.border)  # type: ignore[arg-type]
 
@@ -423,7 +420,7 @@ class FeatureLearner(TransformerMixin, Estimator):
             raise ValueError("its stream has other channels than its features")
 
     def _check_parameters(self) -> None:
-        check_count("n_features", self.n_features, 1, "None to leave it open")
+        check_optional_count("n_features", self.n_features, 1, "to leave it open")
         check_pair("feature_size", self.feature_size)
         check_choice("border", self.border, get_args(Border))
         check_priors(self)
@@ -443,8 +440,8 @@ class FeatureLearner(TransformerMixin, Estimator):
         return LearningOptions(
             algorithm=check_algorithm(self.algorithm),  # type: ignore[arg-type]
             engine=check_engine(self, ready),
-            n_init=check_count("n_init", self.n_init, 1, "None to choose it by size"),
-            max_iter=check_count("max_iter", self.max_iter, 0, "None for the default"),
+            n_init=check_optional_count("n_init", self.n_init, 1, "to choose it by size"),
+            max_iter=check_optional_count("max_iter", self.max_iter, 0, "for the default"),
             max_seconds=check_positive("max_seconds", self.max_seconds),
             max_memory=check_max_memory(self.max_memory),
         )

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from hcnet.checks import check_choice, check_count, is_number
 from hcnet.grey import check_grey
 from hcnet.images import BoolArray, FloatArray
-from hcnet.validation.parameters import check_choice, check_needed, check_share, is_number
+from hcnet.validation.parameters import check_share
 
 # What lies around an image, by the names that SciPy has for it.
 _OUTSIDE = {"black": "constant", "repeat": "nearest"}
@@ -135,7 +136,7 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
         return edges
 
     def _check_parameters(self) -> None:
-        if check_needed("n_orientations", self.n_orientations) > _MOST_ORIENTATIONS:
+        if check_count("n_orientations", self.n_orientations) > _MOST_ORIENTATIONS:
             raise ValueError(
                 f"n_orientations must be at most {_MOST_ORIENTATIONS}, one per degree, got "
                 f"{self.n_orientations!r}; 16 tell strokes of all directions apart."

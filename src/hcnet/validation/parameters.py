@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hcnet import checks
-from hcnet.checks import check_choice as check_choice
-from hcnet.checks import check_flag as check_flag
-from hcnet.checks import check_number
-from hcnet.checks import check_pair as check_pair
-from hcnet.checks import check_path as check_path
-from hcnet.checks import check_random_state as check_random_state
-from hcnet.checks import is_number as is_number
+from hcnet.checks import check_choice, check_flag, check_number, check_optional_count, check_pair
 from hcnet.engine.devices import DEVICE_NAMES
 from hcnet.engine.engines import DEFAULT_ENGINE, ENGINE_NAMES, Engine, ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES
@@ -69,19 +62,9 @@ def colours_hint(shape: Sequence[int]) -> str:
     )
 
 
-def check_count(name: str, value: int | None, least: int, or_else: str) -> int | None:
-    """A whole number of at least `least`, or None."""
-    return checks.check_optional_count(name, value, least, or_else.removeprefix("None "))
-
-
-def check_needed(name: str, value: int) -> int:
-    """A whole number of at least 1."""
-    return checks.check_count(name, value)
-
-
 def check_max_memory(value: int | None) -> int | None:
     """Bytes that may be taken, or None."""
-    return checks.check_optional_count("max_memory", value, 1, "for no limit")
+    return check_optional_count("max_memory", value, 1, "for no limit")
 
 
 def check_share(name: str, value: float) -> float:

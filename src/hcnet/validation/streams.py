@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hcnet.checks import check_count, check_optional_count
 from hcnet.images import BoolArray, Images
 from hcnet.online.minibatches import Reading
 from hcnet.validation.images import check_images
-from hcnet.validation.parameters import check_count, check_needed, check_share
+from hcnet.validation.parameters import check_share
 
 
 def stream_items(source: Any) -> Iterator[Any]:
@@ -39,8 +40,8 @@ def stream_items(source: Any) -> Iterator[Any]:
 def check_reading(batch_size: int, epochs: int | None, forgetting: float) -> Reading:
     """How a stream is read."""
     return Reading(
-        check_needed("batch_size", batch_size),
-        check_count("epochs", epochs, 1, "None to read the stream once, in its order"),
+        check_count("batch_size", batch_size),
+        check_optional_count("epochs", epochs, 1, "to read the stream once, in its order"),
         check_share("forgetting", forgetting),
     )
 

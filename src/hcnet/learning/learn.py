@@ -6,7 +6,6 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -36,10 +35,13 @@ from hcnet.learning.options import (
 from hcnet.memory import check_memory
 from hcnet.objective import Priors, estimate
 from hcnet.progress import Progress, State
-from hcnet.refine.search import MoveStatistics, Search
+from hcnet.refine.search import SAME, MoveStatistics, Search
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import NOWHERE, Explanation
 from hcnet.solutions.improver import Improver
+
+# So many starts that end at the same shortest code are enough, unless their number is given.
+ENOUGH = 3
 
 
 @dataclass
@@ -96,8 +98,8 @@ def learn(
         with interruptible():
             for start, sweeps in starts:
                 outcome = learner.pass_messages(start, sweeps)
-                runs.append(learner.finish(outcome))
-                if runs[-1].status.cut_short:
+                runs.append(learner.finish(outcome, [one.explanation.bits for one in runs]))
+                if runs[-1].status.cut_short or _enough(runs, options):
                     break
     finally:
         progress.close()
@@ -107,6 +109,14 @@ def learn(
     best.seconds = time.perf_counter() - began
     best.memory = memory
     return best
+
+
+def _enough(runs: list[Learned], options: LearningOptions) -> bool:
+    """Whether further starts can be left out: several have come to the same shortest code."""
+    if options.n_init is not None or options.algorithm != "refined":
+        return False
+    ends = [one.explanation.bits for one in runs]
+    return sum(bits < min(ends) + SAME for bits in ends) >= ENOUGH
 
 
 def _starts(
@@ -167,13 +177,13 @@ class _Learner:
         report = _reporter(self.progress, process.state, lambda: None)
         return run(process, limits, report, self.keeper)
 
-    def finish(self, outcome: Outcome[Explanation]) -> Learned:
-        """What follows message passing: refinement, unless it is to stay alone."""
+    def finish(self, outcome: Outcome[Explanation], known_ends: list[float]) -> Learned:
+        """Refine what message passing found, unless it is to stay alone."""
         history = list(outcome.history)
         found, status = outcome.best, outcome.status
         moves: dict[str, MoveStatistics] = {}
         if self.options.algorithm == "refined" and not status.cut_short:
-            search = Search(self.improver, found, self.rng, self.max_features)
+            search = Search(self.improver, found, self.rng, self.max_features, known_ends)
             refined = self._refine(search)
             # What the search holds is never worse than the driver's best, and tidier if as good.
             found = self.improver.centred(search.now)
@@ -198,8 +208,7 @@ class _Learner:
     def _refine(self, search: Search) -> Outcome[Explanation]:
         self.progress.stage("Refining", search.expected_steps)
         report = _reporter(self.progress, search.state, lambda: search.expected_steps)
-        with closing(search):
-            return run(search, Limits(max_seconds=self._left()), report, self.keeper)
+        return run(search, Limits(max_seconds=self._left()), report, self.keeper)
 
     def _left(self) -> float | None:
         """Seconds until the deadline; a run always makes one step."""

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, fields
 from typing import get_args
 
@@ -209,15 +208,14 @@ class PartsStream(Stream):
         placed = improver.place(features, NOWHERE, guess, rng)
         search = Search(improver, improver.evaluate(features, placed), rng, layer.n_features)
         progress.stage("Refining", search.expected_steps)
-        with closing(search):
-            run(
-                search,
-                Limits(max_seconds=max_seconds),
-                lambda k, measurement, seconds: progress.step(
-                    measurement, lambda: self._refined(search.now), search.expected_steps
-                ),
-                keeper,
-            )
+        run(
+            search,
+            Limits(max_seconds=max_seconds),
+            lambda k, measurement, seconds: progress.step(
+                measurement, lambda: self._refined(search.now), search.expected_steps
+            ),
+            keeper,
+        )
         return self._refined(search.now)
 
     def _refined(self, found: Explanation) -> PartsModel:

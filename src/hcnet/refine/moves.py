@@ -1,19 +1,21 @@
 """The moves: each proposes solutions that coordinate-wise improvement cannot reach.
 
-A move is a function of the current explanation that yields proposals (features, placements);
-the search works each out and keeps it only if the code gets shorter.
+A move is a function of the current explanation that yields proposals (features, placements).
+The search improves each proposal and keeps it only if the code gets shorter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from hcnet.engine.placements import infer_placements
 from hcnet.objective import estimate
 from hcnet.solutions import kernels
 from hcnet.solutions.canvas import Canvas
@@ -22,23 +24,21 @@ from hcnet.solutions.improver import Improver
 
 Weights = NDArray[np.int8]
 
-# Shares of a feature's placements below which a pixel must be on to be tried as part of it.
+# `complete` gives a feature the pixels that are on below more than such a share of its placements.
 MOST = (0.75, 0.7, 0.65, 0.6)
-# Share of two features' pixels that one window must hold for them to be merged: all but loose ones.
+# One window must hold this share of two features' pixels for them to be merged.
 HELD = 0.9
+# Merges that are tried as the second step after a deletion that costs little.
+SECOND_MERGES = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A starting point; `rounds` says how much working out it deserves.
+    """A starting point, and the most rounds of improvement for it (0: it is improved already)."""
 
-    Proposals with the same key would come out the same as long as the explanation stays.
-    """
-
-    features: list[Feature]
+    features: Sequence[Feature]
     placements: IntArray
     rounds: int = 3
-    key: tuple[object, ...] | None = None
 
 
 Move = Callable[[Explanation, Improver, np.random.Generator], Iterator[Proposal]]
@@ -56,9 +56,6 @@ def scratch(now: Explanation, improver: Improver, rng: np.random.Generator) -> I
 
 def merge(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
     """Join two features that often stand at the same offset (a letter that was split)."""
-    if not len(now.placements):
-        return
-    usage = now.usage
     for _, f, g, dr, dc in merge_candidates(now, improver.canvas):
         union, held, (top, left) = _union(now.features[f].weights, now.features[g].weights, dr, dc)
         if held < HELD:
@@ -66,14 +63,13 @@ def merge(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
         pairs, rest = _pairs(now.placements, f, g, dr, dc)
         joined = _joined(pairs, top, left, len(now.features), improver.canvas)
         features = [*now.features, improver.feature(union)]
-        key = "merge", f, g, dr, dc
-        yield Proposal(features, np.concatenate([rest, joined]), key=key)
-        # Second try: the union takes over, and what was mostly used in the pair goes.
+        yield Proposal(features, np.concatenate([rest, joined]))
+        # Second try: features that were mostly used in the pair go.
         times = len(pairs) * (2 if f == g else 1)
-        gone = [k for k in {f, g} if times >= 0.5 * usage[k]]
+        gone = [k for k in {f, g} if times >= 0.5 * now.usage[k]]
         if gone:
             others = rest[(rest[:, 1] != f) & (rest[:, 1] != g)]
-            yield _without(features, np.concatenate([others, joined]), gone, (*key, "replace"))
+            yield _without(features, np.concatenate([others, joined]), gone)
 
 
 def birth(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -115,16 +111,14 @@ def divide(now: Explanation, improver: Improver, rng: np.random.Generator) -> It
         times = wrong.sum(axis=0)
         a, i, j = np.unravel_index(int(times.argmax()), times.shape)
         if times[a, i, j] >= 2:
-            lottery = times[a, i, j] * (0.5 + rng.random())
-            found.append((float(lottery), f, mine[wrong[:, a, i, j]]))
+            found.append((int(times[a, i, j]), f, mine[wrong[:, a, i, j]]))
     for _, f, group in sorted(found, key=lambda item: -item[0]):
         placements = now.placements.copy()
         others = _windows(cover, placements[group], canvas) - now.features[f].weights
         seen = _windows(canvas.sign, placements[group], canvas) > 0
         placements[group, 1] = len(now.features)
         weights = (seen & (others <= 0)).mean(axis=0) > 0.5
-        key = "divide", f, *group
-        yield Proposal([*now.features, improver.feature(weights)], placements, key=key)
+        yield Proposal([*now.features, improver.feature(weights)], placements)
 
 
 def subtract(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -138,8 +132,7 @@ def subtract(now: Explanation, improver: Improver, rng: np.random.Generator) -> 
             continue
         overlap, dr, dc = _best_overlap(large, small)
         if overlap >= 0.9 * small.sum():
-            share = small.sum() / large.sum()
-            found.append((share * (0.5 + rng.random()), f, g, dr, dc))
+            found.append((float(small.sum() / large.sum()), f, g, dr, dc))
     for _, f, g, dr, dc in sorted(found, reverse=True):
         board = np.zeros((canvas.layer.n_channels, 3 * h, 3 * w), bool)
         board[:, h + dr : 2 * h + dr, w + dc : 2 * w + dc] = now.features[g].weights
@@ -148,7 +141,7 @@ def subtract(now: Explanation, improver: Improver, rng: np.random.Generator) -> 
         extra = now.placements[now.placements[:, 1] == f] + [0, 0, dr, dc]
         extra[:, 1] = g
         placements = np.concatenate([now.placements, _inside(extra, canvas)])
-        yield Proposal(features, placements, key=("subtract", f, g))
+        yield Proposal(features, placements)
 
 
 def complete(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -169,7 +162,7 @@ def complete(now: Explanation, improver: Improver, rng: np.random.Generator) -> 
             improver.feature(feature.weights | more) if (more & ~feature.weights).any() else feature
             for feature, more in zip(now.features, wanted, strict=True)
         ]
-        yield Proposal(features, now.placements, key=("complete", most))
+        yield Proposal(features, now.placements)
 
 
 def crop(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -202,22 +195,61 @@ def crop(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iter
 
 
 def delete(
-    now: Explanation, improver: Improver, rng: np.random.Generator, f: int, absorb: bool
+    now: Explanation, improver: Improver, rng: np.random.Generator, f: int
 ) -> Iterator[Proposal]:
-    """Take feature f away; with `absorb` the others first take over the pixels they can."""
-    if f >= len(now.features) or (absorb and len(now.features) == 1):
+    """Take feature f away."""
+    if f < len(now.features):
+        start = _without(now.features, now.placements, [f])
+        yield from _in_two_steps(start, now, improver, rng)
+
+
+def absorb(
+    now: Explanation, improver: Improver, rng: np.random.Generator, f: int
+) -> Iterator[Proposal]:
+    """Take feature f away after the others have taken over the pixels that they can."""
+    if f >= len(now.features) or len(now.features) == 1:
         return
-    kept = now.placements[now.placements[:, 1] != f]
-    # Working out starts from placements, so the others absorb pixels only if the weights
-    # come first: a first round with frozen placements.
-    key = "delete", f, absorb
-    proposal = _without(list(now.features), kept, [f], key)
-    if absorb:
-        features = improver.absorb(proposal.features, proposal.placements, now.counts)
-        if features is None:
-            return
-        proposal = Proposal(features, proposal.placements, key=key)
-    yield proposal
+    # Improvement begins with placements, so the weights must change before: placements frozen.
+    start = _without(now.features, now.placements, [f])
+    features = improver.absorb(start.features, start.placements, now.counts)
+    if features is not None:
+        yield Proposal(features, start.placements)
+
+
+def dissolve(
+    now: Explanation, improver: Improver, rng: np.random.Generator, f: int
+) -> Iterator[Proposal]:
+    """Take feature f away and merge it with every feature that it often stands beside.
+
+    A fragment that several parts share pays as long as one of them still needs it: merged with
+    one partner alone, it stays, and the union does not pay.
+    """
+    if f >= len(now.features):
+        return
+    features, placements, unions = list(now.features), now.placements, 0
+    for _, a, b, dr, dc in merge_candidates(now, improver.canvas):
+        if f not in (a, b) or a == b:
+            continue
+        union, held, (top, left) = _union(now.features[a].weights, now.features[b].weights, dr, dc)
+        pairs, rest = _pairs(placements, a, b, dr, dc)
+        if held >= HELD and len(pairs) >= 2:
+            joined = _joined(pairs, top, left, len(features), improver.canvas)
+            features.append(improver.feature(union))
+            placements = np.concatenate([rest, joined])
+            unions += 1
+    if unions > 1:  # `merge` has tried the union with a single partner
+        start = _without(features, placements, [f])
+        yield from _in_two_steps(start, now, improver, rng)
+
+
+def place_by_messages(
+    now: Explanation, improver: Improver, rng: np.random.Generator
+) -> Iterator[Proposal]:
+    """Place all features anew by message passing: removes wrong pixels that no exchange can."""
+    if now.features:
+        priors = estimate(now.counts, improver.priors)
+        found = infer_placements(now.features, improver, priors, rng).best
+        yield Proposal(found.features, found.placements)
 
 
 def tidy(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -257,7 +289,7 @@ def shift(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
         placements = _inside(placements, canvas)
         # Gains do not add up where placements of the same feature overlap.
         if improver.evaluate(features, placements).bits < now.bits - 1e-6:
-            yield Proposal(features, placements, key=("shift", f, top, left))
+            yield Proposal(features, placements)
 
 
 def trim(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -277,7 +309,7 @@ def trim(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iter
     for _, f, doubtful in sorted(found, key=lambda item: item[:2], reverse=True):
         features = list(now.features)
         features[f] = improver.feature(features[f].weights & ~doubtful)
-        yield Proposal(features, now.placements, key=("trim", f))
+        yield Proposal(features, now.placements)
 
 
 def grow(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -302,20 +334,23 @@ def grow(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iter
                 continue
             features = list(now.features)
             features[f] = improver.feature(thick)
-            yield Proposal(features, now.placements[~mine], key=("grow", f, dr, dc))
+            yield Proposal(features, now.placements[~mine])
 
 
 def merge_candidates(now: Explanation, canvas: Canvas) -> list[tuple[float, int, int, int, int]]:
     """Pairs of features by how constantly they stand together, best first."""
-    p = now.placements
+    # Counted from the first pixel of each feature on: where in its window a feature lies must
+    # not decide whether another is in reach.
+    corners = np.array([f.box[::2] for f in now.features], np.int64).reshape(-1, 2)
+    p = now.placements.copy()
+    p[:, 2:] += corners[p[:, 1]]
     order = np.lexsort((p[:, 3], p[:, 2], p[:, 0]))
     rows = kernels.neighbours(p[order], canvas.geometry, len(now.features))
-    found = []
-    for f, g, dr, dc, times in rows:
-        if (f == g) and dr == 0 and dc == 0:
-            continue
-        score = times * times / min(now.usage[f], now.usage[g])
-        found.append((float(score), int(f), int(g), int(dr), int(dc)))
+    f, g, times = rows[:, 0], rows[:, 1], rows[:, 4]
+    rows[:, 2:4] -= corners[g] - corners[f]
+    score = times * times / np.minimum(now.usage[f], now.usage[g])
+    apart = (f != g) | rows[:, 2:4].any(axis=1)
+    found = zip(score[apart].tolist(), *rows[apart, :4].T.tolist(), strict=True)
     return sorted(found, reverse=True)
 
 
@@ -338,10 +373,10 @@ def _union(
     The window is the middle one of those that hold most; its start counts from the first one's.
     """
     _, h, w = first.shape
-    board = np.zeros((first.shape[0], 3 * h, 3 * w), bool)
-    board[:, h : 2 * h, w : 2 * w] |= first
-    board[:, h + dr : 2 * h + dr, w + dc : 2 * w + dc] |= second
-    total = np.zeros((3 * h + 1, 3 * w + 1), np.int64)
+    board = np.zeros((first.shape[0], 5 * h, 5 * w), bool)
+    board[:, 2 * h : 3 * h, 2 * w : 3 * w] |= first
+    board[:, 2 * h + dr : 3 * h + dr, 2 * w + dc : 3 * w + dc] |= second
+    total = np.zeros((5 * h + 1, 5 * w + 1), np.int64)
     total[1:, 1:] = board.sum(axis=0).cumsum(axis=0).cumsum(axis=1)
     holds = total[h:, w:] - total[:-h, w:] - total[h:, :-w] + total[:-h, :-w]
     rows, columns = np.nonzero(holds == holds.max())
@@ -349,22 +384,39 @@ def _union(
     columns = columns[rows == top]
     left = int(columns[len(columns) // 2])
     union = board[:, top : top + h, left : left + w]
-    return union, float(holds.max() / total[-1, -1]), (top - h, left - w)
+    return union, float(holds.max() / total[-1, -1]), (top - 2 * h, left - 2 * w)
 
 
 def _pairs(placements: IntArray, f: int, g: int, dr: int, dc: int) -> tuple[IntArray, IntArray]:
     """Placements of f with a g at the offset, and the placements outside all such pairs."""
-    where = {(int(n), int(r), int(c)): z for z, (n, k, r, c) in enumerate(placements) if k == g}
+    at: dict[int, dict[tuple[int, int, int], int]] = {f: {}, g: {}}
+    for z in np.flatnonzero((placements[:, 1] == f) | (placements[:, 1] == g)).tolist():
+        n, k, r, c = placements[z].tolist()
+        at[k][n, r, c] = z
     taken = np.zeros(len(placements), bool)
     firsts = []
-    for z, (n, k, r, c) in enumerate(placements):
-        if k != f or taken[z]:
-            continue
-        other = where.get((int(n), int(r + dr), int(c + dc)))
-        if other is not None and other != z and not taken[other]:
+    for (n, r, c), z in at[f].items():
+        other = at[g].get((n, r + dr, c + dc))
+        if other is not None and other != z and not (taken[z] or taken[other]):
             taken[z] = taken[other] = True
             firsts.append(z)
     return placements[firsts], placements[~taken]
+
+
+def _in_two_steps(
+    start: Proposal, now: Explanation, improver: Improver, rng: np.random.Generator
+) -> Iterator[Proposal]:
+    """The start, improved; if it costs less than a feature more than now, moves from there on.
+
+    Where a feature is gone, those that take its place may stand in pairs that are worth a feature
+    of their own, or fit badly where it had hidden a part.
+    """
+    found = improver.improve(start.features, start.placements, now, rng)
+    yield Proposal(found.features, found.placements, rounds=0)
+    if now.bits - 1e-6 < found.bits < now.bits + now.feature_bits:
+        yield from islice(merge(found, improver, rng), SECOND_MERGES)
+        yield from birth(found, improver, rng)
+        yield from split(found, improver, rng)
 
 
 def _joined(pairs: IntArray, top: int, left: int, f: int, canvas: Canvas) -> IntArray:
@@ -379,18 +431,13 @@ def _inside(placements: IntArray, canvas: Canvas) -> IntArray:
     return placements[(r >= 0) & (r < hs) & (c >= 0) & (c < ws)]
 
 
-def _without(
-    features: list[Feature],
-    placements: IntArray,
-    gone: list[int],
-    key: tuple[object, ...] | None = None,
-) -> Proposal:
+def _without(features: Sequence[Feature], placements: IntArray, gone: list[int]) -> Proposal:
     kept = [k for k in range(len(features)) if k not in gone]
     names = np.full(len(features), -1)
     names[kept] = np.arange(len(kept))
     placements = placements[names[placements[:, 1]] >= 0].copy()
     placements[:, 1] = names[placements[:, 1]]
-    return Proposal([features[k] for k in kept], placements, key=key)
+    return Proposal([features[k] for k in kept], placements)
 
 
 def _with_feature(

@@ -1,4 +1,4 @@
-"""What a search tries, and in which order."""
+"""The order in which a search tries moves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import partial
 
 from hcnet.refine import moves
 from hcnet.refine.moves import Move
-from hcnet.refine.placing import place_by_messages
 
 # How often a random move is tried in one round, and how many proposals of one that has many.
 TRIES = 4
@@ -20,49 +19,55 @@ MERGES = 12
 class Attempt:
     """A move to be tried.
 
-    `limit`: proposals to work out; None: all.  `go_on`: how many attempts further the search is
-    after a success: 0 is the same once more, 2 leaves the next one out.
+    `limit` is how many proposals are improved before the next attempt (None: all).  `skip` is how
+    many attempts further the search is after a success: 0 tries the same move once more, 2 leaves
+    the next one out.  A move that is not `random` makes the same proposals as long as the solution
+    stays; `key` names it then.
     """
 
     name: str
     move: Move
     limit: int | None = TRIES
-    go_on: int = 1
+    skip: int = 1
+    random: bool = False
+    feature: int | None = None
+
+    @property
+    def key(self) -> str:
+        """A name that no other attempt of a round has, random ones aside."""
+        return self.name if self.feature is None else f"{self.name} {self.feature}"
 
 
 def opening() -> list[Attempt]:
-    """Before the first round."""
+    """Attempts before the first round."""
     return [Attempt("scratch", moves.scratch), Attempt("polish", moves.polish)]
 
 
 def changes(thorough: bool) -> list[Attempt]:
     """The first part of a round; thorough: with all proposals of the moves that have many."""
     return [
-        Attempt("merge", moves.merge, None if thorough else MERGES, go_on=0),
-        Attempt("divide", moves.divide, None if thorough else TRIES, go_on=0),
-        *[Attempt("birth", moves.birth)] * TRIES,
-        *[Attempt("split", moves.split)] * TRIES,
+        *[Attempt("message passing", moves.place_by_messages)] * thorough,
+        Attempt("merge", moves.merge, None if thorough else MERGES, skip=0),
+        Attempt("divide", moves.divide, None if thorough else TRIES, skip=0),
+        *[Attempt("birth", moves.birth, random=True)] * TRIES,
+        *[Attempt("split", moves.split, random=True)] * TRIES,
         Attempt("shift", moves.shift),
         Attempt("trim", moves.trim),
         Attempt("grow", moves.grow),
         Attempt("subtract", moves.subtract, None if thorough else TRIES),
         Attempt("complete", moves.complete),
-        *[Attempt("crop", moves.crop)] * TRIES,
+        *[Attempt("crop", moves.crop, random=True)] * TRIES,
     ]
 
 
 def deletions(order: Sequence[int]) -> list[Attempt]:
     """The second part: take features away, in this order, and place the others anew."""
+    ways = ("absorb", moves.absorb), ("delete", moves.delete), ("dissolve", moves.dissolve)
     return [
         *[
-            Attempt("delete", partial(moves.delete, f=f, absorb=absorb), go_on=2 if absorb else 1)
+            Attempt(name, partial(move, f=f), None, skip=len(ways) - k, feature=f)
             for f in order
-            for absorb in (True, False)
+            for k, (name, move) in enumerate(ways)
         ],
         Attempt("scratch", moves.scratch),
     ]
-
-
-def last_resort() -> list[Attempt]:
-    """The end of a round in which nothing helped."""
-    return [Attempt("message passing", place_by_messages)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.images import BoolArray
-from hcnet.objective import Counts
+from hcnet.objective import Counts, entropy_bits
 from hcnet.solutions import kernels
 from hcnet.solutions.canvas import Canvas
 
@@ -109,6 +110,13 @@ class Explanation:
     def usage(self) -> IntArray:
         """Placements per feature."""
         return np.bincount(self.placements[:, 1], minlength=len(self.features))
+
+    @property
+    def feature_bits(self) -> float:
+        """Bits that the weights of a feature cost on average; infinite if there is none."""
+        if not self.features:
+            return math.inf
+        return entropy_bits(self.counts.weights_on, self.counts.weights) / len(self.features)
 
     @property
     def by_use(self) -> list[int]:

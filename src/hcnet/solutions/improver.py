@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -87,26 +88,36 @@ class Improver:
         self,
         features: Sequence[Feature],
         placements: IntArray,
-        start: Counts,
+        now: Explanation,
         rng: np.random.Generator,
         rounds: int = 3,
-        known: Sequence[Feature] = (),
     ) -> Explanation:
-        """Alternate placements and weights; the best of all rounds.
+        """Alternate placements and weights; return the best of all rounds.
 
-        `start` are the counts whose error rate and densities the first round assumes; the
-        placements given stay unless others do better (none: from scratch).  Features other than
-        the `known` ones may take the place of several placements at a time.
+        The first round assumes the error rate and the densities of the present solution `now`.
+        The placements given stay unless others do better (none: from scratch).  Features that
+        `now` does not have may take the place of several placements at a time.  No more rounds
+        follow where they cannot be expected to lead to a shorter code than that of `now`.
         """
-        priors = estimate(start, self.priors, LEAST_NOISE)
+        if not rounds:
+            return self.evaluate(features, placements)
+        priors = estimate(now.counts, self.priors, LEAST_NOISE)
         best: Explanation | None = None
+        # A round gains less than the one before.  The first of a new feature is not known; few that
+        # lack more than its weights cost twice come to anything.
+        gained = now.feature_bits if len(features) > len(now.features) else math.inf
         for _ in range(rounds):
-            fresh = [f for f, feature in enumerate(features) if feature not in known]
+            fresh = [f for f, feature in enumerate(features) if feature not in now.features]
             placements = self.place(features, placements, priors, rng, fresh=fresh)
             found = self._fit_weights(features, placements, priors)
-            if best is not None and found.bits > best.bits - 1e-6:
-                break
+            if best is not None:
+                gained = best.bits - found.bits
+                if gained < 1e-6:
+                    break
             best = found
+            lacking = best.bits - now.bits
+            if abs(lacking) < 1e-6 or lacking > 2 * gained:
+                break
             features, placements = self.recentre(found.features, found.placements)
             priors = estimate(found.counts, self.priors)
         assert best is not None

@@ -75,25 +75,31 @@ class Feature:
         return int(rows[0]), int(rows[-1]), int(columns[0]), int(columns[-1])
 
     @once
-    def candidates(self) -> Candidates:
-        """Where it fits the image at all, from the first image's first row on."""
-        canvas = self.canvas
-        positions, on, off = kernels.find_candidates(
-            canvas.sign.reshape(-1), self.offsets, canvas.geometry, self.ratio
-        )
-        return Candidates(positions.copy(), on - self.ratio * off)
-
-    @once
     def tiles(self) -> Tiles:
-        """The candidates by where they are."""
-        positions, fits = self.candidates.positions, self.candidates.fits
-        rank = np.argsort(-fits, kind="stable")
-        order, begin = kernels.tile_candidates(positions[rank], self.canvas.geometry)
-        ordered = Candidates(positions[rank][order], fits[rank][order])
+        """The positions where it fits the image at all, by where they are."""
+        canvas = self.canvas
+        _, _, hs, ws, h, w, n_images = canvas.geometry
+        found = Candidates(*_room(n_images * hs * ws))
+        n = kernels.find_candidates(
+            canvas.sign.reshape(-1), self.offsets, canvas.geometry, self.ratio, found
+        )
+        ordered = Candidates(*_room(n))
+        begin = np.empty(n_images * -(-hs // h) * -(-ws // w) + 1, np.int64)
+        positions, fits = found.positions[:n], found.fits[:n]
+        kernels.tile_candidates(positions, fits, canvas.geometry, ordered, begin)
         filled = begin[1:] > begin[:-1]
         best = np.zeros(len(filled))
         best[filled] = ordered.fits[begin[:-1][filled]]
         return Tiles(ordered, begin, best)
+
+    @property
+    def candidates(self) -> Candidates:
+        """The same without the tiles."""
+        return self.tiles.candidates
+
+
+def _room(n: int) -> tuple[IntArray, NDArray[np.float64]]:
+    return np.empty(n, np.int64), np.empty(n)
 
 
 @dataclass(frozen=True, eq=False)

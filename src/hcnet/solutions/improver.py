@@ -107,8 +107,7 @@ class Improver:
         # lack more than its weights cost twice come to anything.
         gained = now.feature_bits if len(features) > len(now.features) else math.inf
         for _ in range(rounds):
-            fresh = [f for f, feature in enumerate(features) if feature not in now.features]
-            placements = self.place(features, placements, priors, rng, fresh=fresh)
+            placements = self.place(features, placements, priors, rng, now=now, near=best is None)
             found = self._fit_weights(features, placements, priors)
             if best is not None:
                 gained = best.bits - found.bits
@@ -130,11 +129,14 @@ class Improver:
         priors: Priors,
         rng: np.random.Generator,
         exchanges: int = 2,
-        fresh: Sequence[int] = (),
+        now: Explanation | None = None,
+        near: bool = False,
     ) -> IntArray:
         """Placements given the features: add greedily, then exchange one at a time.
 
-        In between, the `fresh` features take the places of others where one does for several.
+        With a present solution `now`, features that it does not have take the places of others in
+        between, where one does for several.  With `near`, placements are exchanged only near
+        those that differ from `now`, if features do.
         """
         if not features:
             return NOWHERE
@@ -148,25 +150,31 @@ class Improver:
         positions, fits, owned = _together([feature.candidates for feature in features])
         added = kernels.place_greedily(self._sign, cover, positions, fits, owned, *model)
         placements = np.concatenate([placements, added])
-        if len(placements) and fresh:
-            positions, owners = _promising(features, fresh, 2 * cost / k1)
-            placed, keep = kernels.supplant(
-                self._sign, cover, placements, positions, owners, *model
-            )
-            placements = placed[keep]
-        positions, fits, owned = _together([feature.tiles.candidates for feature in features])
         begin = np.stack([feature.tiles.begin for feature in features]) + owned[:-1, None]
         best = np.stack([feature.tiles.best for feature in features], axis=-1)
-        looked = np.zeros(len(placements), np.int64)
-        stirred = np.zeros(len(best), np.int64)
+        visited = np.zeros(len(placements), np.int64)
+        changed = np.zeros(len(best), np.int64)
+        if now is not None and len(placements):
+            fresh = [f for f, feature in enumerate(features) if feature not in now.features]
+            good = _promising(features, fresh, owned, 2 * cost / k1)
+            owners = np.searchsorted(owned, good, side="right") - 1
+            placed, keep = kernels.supplant(
+                self._sign, cover, placements, positions[good], owners, *model
+            )
+            placements = placed[keep]
+            visited = np.zeros(len(placements), np.int64)
+            if near and tuple(features) != now.features:
+                visited[:] = 1
+                changed[self.canvas.tiles_at(positions[good])] = 1
+                changed[self.canvas.tiles_of_pixels(np.flatnonzero(cover != now.cover))] = 1
         tiled = positions, fits, begin, best
         for _ in range(exchanges):
             turn = rng.permutation(len(placements))
-            keep, changed = kernels.exchange(
-                self._sign, cover, placements, turn, tiled, looked, stirred, *model
+            keep, changes = kernels.exchange(
+                self._sign, cover, placements, turn, tiled, visited, changed, *model
             )
-            placements, looked = placements[keep], looked[keep]
-            if not changed:
+            placements, visited = placements[keep], visited[keep]
+            if not changes:
                 break
         return placements
 
@@ -283,14 +291,17 @@ def _together(found: Sequence[Candidates]) -> tuple[IntArray, NDArray[np.float64
 
 
 def _promising(
-    features: Sequence[Feature], which: Sequence[int], least: float
-) -> tuple[IntArray, IntArray]:
-    """Candidates of some features that fit well, and better than `least`; whose they are.
+    features: Sequence[Feature], which: Sequence[int], owned: IntArray, least: float
+) -> IntArray:
+    """Candidates of some features that fit well, and better than `least`, the best first.
 
-    Those that fit best come first.
+    Candidates are counted through all features; those of feature f begin at ``owned[f]``.
     """
-    positions, fits, owned = _together([features[f].candidates for f in which])
-    needed = [max(least, WELL * features[f].offsets.size) for f in which]
-    good = np.flatnonzero(fits > np.repeat(needed, np.diff(owned)))
-    order = good[np.argsort(-fits[good], kind="stable")]
-    return positions[order], np.repeat(which, np.diff(owned))[order]
+    good, how_well = [np.empty(0, np.int64)], [np.empty(0)]
+    for f in which:
+        fits = features[f].candidates.fits
+        mine = np.flatnonzero(fits > max(least, WELL * features[f].offsets.size))
+        good.append(mine + owned[f])
+        how_well.append(fits[mine])
+    order = np.argsort(-np.concatenate(how_well), kind="stable")
+    return np.asarray(np.concatenate(good)[order])

@@ -12,8 +12,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-# Compiling takes about 0.1 s for every function of NumPy that a kernel calls: kernels use loops
-# instead, and return views where their callers copy anyway.
+# Compiling takes about 0.1 s for every function of NumPy that a kernel calls, and seconds for an
+# assignment to a slice: kernels use loops instead, and return views where their callers copy anyway.
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "boundscheck": False,
@@ -36,12 +36,14 @@ def locate(position: Any, geometry: Any) -> Any:
 
 
 @_jit
-def find_candidates(sign: Any, offsets: Any, geometry: Any, ratio: float) -> Any:
-    """Positions where a feature has more on pixels below it than ratio × off pixels."""
+def find_candidates(sign: Any, offsets: Any, geometry: Any, ratio: float, found: Any) -> Any:
+    """Positions where a feature has more on pixels below it than ratio × off pixels.
+
+    Writes them to `found` (as long as there are positions), and how well they fit: on pixels
+    less ratio × off pixels.  Returns how many there are.
+    """
     image, width, hs, ws, _, _, n_images = geometry
-    found = np.empty(n_images * hs * ws, np.int64)
-    hits = np.empty(n_images * hs * ws, np.int32)
-    misses = np.empty(n_images * hs * ws, np.int32)
+    positions, fits = found
     on = np.empty(ws, np.int32)
     off = np.empty(ws, np.int32)
     count = 0
@@ -58,12 +60,12 @@ def find_candidates(sign: Any, offsets: Any, geometry: Any, ratio: float) -> Any
                     on[c] += x > 0
                     off[c] += x < 0
             for c in range(ws):
-                if on[c] > ratio * off[c]:
-                    found[count] = (n * hs + r) * ws + c
-                    hits[count] = on[c]
-                    misses[count] = off[c]
+                fit = on[c] - ratio * off[c]
+                if fit > 0:
+                    positions[count] = (n * hs + r) * ws + c
+                    fits[count] = fit
                     count += 1
-    return found[:count], hits[:count], misses[:count]
+    return count
 
 
 @_jit
@@ -150,6 +152,7 @@ def place_greedily(
     no feature has more than BUCKETS / 2 pixels on.
     Candidates join the queue in a few tiers, the most gainful first, and at each tier those whose
     window holds too few uncovered pixels by then are left out.
+    Returns the placements; `cover` changes in place.
     """
     image, width = geometry[0], geometry[1]
     n = candidates.size
@@ -174,8 +177,8 @@ def place_greedily(
                 bucket[left] = int((k1 * fits[z] - cost) * scale)
                 left += 1
     head = np.empty(BUCKETS, np.int64)
-    for z in range(BUCKETS):
-        head[z] = -1
+    for b in range(BUCKETS):
+        head[b] = -1
     after = np.empty(left, np.int64)
     placed = np.empty((left, 4), np.int64)
     count = 0
@@ -218,18 +221,40 @@ def place_greedily(
     return placed[:count]
 
 
-def tile_candidates(candidates: Any, geometry: Any) -> Any:
-    """Candidates of a feature by tiles of one window each, so that neighbours are found fast.
+@_jit
+def tile_candidates(candidates: Any, fits: Any, geometry: Any, ordered: Any, begin: Any) -> None:
+    """Sort candidates of a feature by tiles of one window each, so that neighbours are found fast.
 
-    Within a tile they keep their order.  Returns the order, and where each tile begins in it.
+    Within a tile those that fit best come first.  Writes positions and fits to `ordered`, and to
+    `begin`, one longer than there are tiles, where each tile begins.
     """
-    _, _, hs, ws, h, w, n_images = geometry
+    _, _, hs, ws, h, w, _ = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
-    i, r, c = locate.py_func(candidates, geometry)
-    tile = (i * rows + r // h) * cols + c // w
-    order = np.argsort(tile, kind="stable")
-    return order, np.searchsorted(tile[order], np.arange(n_images * rows * cols + 1))
+    positions, sorted_fits = ordered
+    n = candidates.size
+    tile = np.empty(n, np.int64)
+    for t in range(begin.size):
+        begin[t] = 0
+    for z in range(n):
+        i, r, c = locate(candidates[z], geometry)
+        tile[z] = (i * rows + r // h) * cols + c // w
+        begin[tile[z] + 1] += 1
+    for t in range(begin.size - 1):
+        begin[t + 1] += begin[t]
+    count = np.empty(begin.size, np.int64)
+    for t in range(begin.size):
+        count[t] = 0
+    for z in range(n):
+        first = begin[tile[z]]
+        x = first + count[tile[z]]
+        while x > first and sorted_fits[x - 1] < fits[z]:
+            positions[x] = positions[x - 1]
+            sorted_fits[x] = sorted_fits[x - 1]
+            x -= 1
+        positions[x] = candidates[z]
+        sorted_fits[x] = fits[z]
+        count[tile[z]] += 1
 
 
 @_jit
@@ -239,8 +264,8 @@ def exchange(
     placements: Any,
     turn: Any,
     tiled: Any,
-    looked: Any,
-    stirred: Any,
+    visited: Any,
+    changed: Any,
     offsets: Any,
     starts: Any,
     geometry: Any,
@@ -255,35 +280,34 @@ def exchange(
     k1 × fit is what a candidate would gain if nothing were covered.  Of those that gain the same,
     the present one included, the one that fits best is taken: it covers most of what others
     cover, too, and leaves them free to change.
-    `looked` says when each placement had its last turn, `stirred` when something changed in each
+    `visited` says when each placement had its last turn, `changed` when something changed in each
     tile: where nothing has since, a placement would only come to the same end again.
-    Returns which placements are left and how many changed; `placements` and `cover` change in
-    place.
+    Returns which placements are left and how many changes there were; `placements` and `cover`
+    change in place.
     """
     image, width, hs, ws, h, w, _ = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
     candidates, fits, begin, best_fits = tiled
     keep = np.empty(placements.shape[0], np.bool_)
-    for z in range(keep.size):
-        keep[z] = True
-    changed = 0
+    changes = 0
     bare = _bare_windows(sign, cover, geometry)
     clock = 0
-    for t in range(stirred.size):
-        clock = max(clock, stirred[t])
+    for tile in range(changed.size):
+        clock = max(clock, changed[tile])
     for z in turn:
         i, f0 = placements[z, 0], placements[z, 1]
         r0, c0 = placements[z, 2], placements[z, 3]
+        keep[z] = True
         # What covers the windows in reach of this one stands at most two tiles away.
         latest = -1
         for tr in range(max(0, r0 // h - 2), min(rows, r0 // h + 3)):
             for tc in range(max(0, c0 // w - 2), min(cols, c0 // w + 3)):
-                latest = max(latest, stirred[(i * rows + tr) * cols + tc])
-        if latest < looked[z]:
+                latest = max(latest, changed[(i * rows + tr) * cols + tc])
+        if latest < visited[z]:
             continue
         clock += 1
-        looked[z] = clock
+        visited[z] = clock
         base0 = i * image + r0 * width + c0
         _change(cover, base0, offsets, starts[f0], starts[f0 + 1], -1)
         best = _gain(sign, cover, base0, offsets, starts[f0], starts[f0 + 1], k1, k0)
@@ -318,18 +342,18 @@ def exchange(
                             best, bf, br, bc, fit_of_best = gain, f, r, c, bound + 1e-6
         if best <= cost + 1e-6:
             keep[z] = False
-            changed += 1
-            stirred[(i * rows + r0 // h) * cols + c0 // w] = clock
+            changes += 1
+            changed[(i * rows + r0 // h) * cols + c0 // w] = clock
             continue
         if bf != f0 or br != r0 or bc != c0:
-            changed += 1
-            stirred[(i * rows + r0 // h) * cols + c0 // w] = clock
-            stirred[(i * rows + br // h) * cols + bc // w] = clock
+            changes += 1
+            changed[(i * rows + r0 // h) * cols + c0 // w] = clock
+            changed[(i * rows + br // h) * cols + bc // w] = clock
         _change(cover, i * image + br * width + bc, offsets, starts[bf], starts[bf + 1], 1)
         placements[z, 1] = bf
         placements[z, 2] = br
         placements[z, 3] = bc
-    return keep, changed
+    return keep, changes
 
 
 @_jit
@@ -357,20 +381,19 @@ def supplant(
     cols = (ws + w - 1) // w
     n = placements.shape[0]
     placed = np.empty((n + candidates.size, 4), np.int64)
+    head = np.empty(n_images * rows * cols, np.int64)
+    for tile in range(head.size):
+        head[tile] = -1
+    after = np.empty(n + candidates.size, np.int64)
+    keep = np.empty(n + candidates.size, np.bool_)
+    for z in range(n + candidates.size):
+        keep[z] = True
     for z in range(n):
         for k in range(4):
             placed[z, k] = placements[z, k]
-    head = np.empty(n_images * rows * cols, np.int64)
-    for t in range(head.size):
-        head[t] = -1
-    after = np.empty(n + candidates.size, np.int64)
-    for z in range(n):
         tile = (placed[z, 0] * rows + placed[z, 2] // h) * cols + placed[z, 3] // w
         after[z] = head[tile]
         head[tile] = z
-    keep = np.empty(n + candidates.size, np.bool_)
-    for z in range(keep.size):
-        keep[z] = True
     out = np.empty(n + candidates.size, np.int64)
     for x in range(candidates.size):
         i, r, c = locate(candidates[x], geometry)
@@ -432,22 +455,23 @@ def fit_weights(
     """Set every weight to its better value given all else; `W` and `cover` change in place."""
     image, width = geometry[0], geometry[1]
     F, A, h, w = W.shape
-    start, fill = np.empty(F + 1, np.int64), np.empty(F + 1, np.int64)
-    for f in range(F + 1):
-        start[f] = 0
-    for z in range(placements.shape[0]):
-        start[placements[z, 1] + 1] += 1
+    touched = np.empty(F, np.bool_)
+    start = np.empty(F + 1, np.int64)
+    fill = np.empty(F, np.int64)
+    start[0] = 0
     for f in range(F):
+        fill[f] = 0
+        touched[f] = False
+    for z in range(placements.shape[0]):
+        fill[placements[z, 1]] += 1
+    for f in range(F):
+        start[f + 1] = start[f] + fill[f]
         fill[f] = start[f]
-        start[f + 1] += start[f]
     base = np.empty(placements.shape[0], np.int64)
     for z in range(placements.shape[0]):
         f = placements[z, 1]
         base[fill[f]] = placements[z, 0] * image + placements[z, 2] * width + placements[z, 3]
         fill[f] += 1
-    touched = np.empty(F, np.bool_)
-    for f in range(F):
-        touched[f] = False
     for _ in range(sweeps):
         changes = 0
         for f in range(F):
@@ -524,14 +548,14 @@ def tally(sign: Any, cover: Any) -> Any:
 
 
 @_jit
-def _neighbour_pairs(placements: Any, geometry: Any, F: int) -> Any:
-    """One number for each pair of placements in reach: which features, at which offset.
+def _neighbour_pairs(placements: Any, geometry: Any, F: int, pairs: Any) -> Any:
+    """Write a number for each pair of placements in reach: which features, at which offset.
 
-    Placements must be sorted by image and row.
+    Placements must be sorted by image and row.  Returns how many pairs there are, even if the
+    array `pairs` has no room for them all.
     """
     h, w = geometry[4], geometry[5]
     n = placements.shape[0]
-    pairs = np.empty(n, np.int64)
     count = 0
     for x in range(n):
         i, f = placements[x, 0], placements[x, 1]
@@ -544,19 +568,14 @@ def _neighbour_pairs(placements: Any, geometry: Any, F: int) -> Any:
             dc = placements[y, 3] - c
             if abs(dc) >= w:
                 continue
-            if f > g:  # each pair of features in one order only
-                first, second, dr, dc = g, f, -dr, -dc
-            else:
-                first, second = f, g
-            if count == pairs.size:
-                more = np.empty(2 * pairs.size, np.int64)
-                for z in range(count):
-                    more[z] = pairs[z]
-                pairs = more
-            packed = ((first * F + second) * (2 * h - 1) + dr + h - 1) * (2 * w - 1)
-            pairs[count] = packed + dc + w - 1
+            if count < pairs.size:
+                if f > g:  # each pair of features in one order only
+                    packed = ((g * F + f) * (2 * h - 1) - dr + h - 1) * (2 * w - 1) - dc
+                else:
+                    packed = ((f * F + g) * (2 * h - 1) + dr + h - 1) * (2 * w - 1) + dc
+                pairs[count] = packed + w - 1
             count += 1
-    return pairs[:count]
+    return count
 
 
 def neighbours(placements: Any, geometry: Any, F: int) -> Any:
@@ -565,7 +584,9 @@ def neighbours(placements: Any, geometry: Any, F: int) -> Any:
     Only offsets that occur at least twice; placements must be sorted by image and row.
     """
     h, w = geometry[4], geometry[5]
-    pairs, times = np.unique(_neighbour_pairs(placements, geometry, F), return_counts=True)
+    found = np.empty(_neighbour_pairs(placements, geometry, F, np.empty(0, np.int64)), np.int64)
+    _neighbour_pairs(placements, geometry, F, found)
+    pairs, times = np.unique(found, return_counts=True)
     rest, dc = np.divmod(pairs[times > 1], 2 * w - 1)
     rest, dr = np.divmod(rest, 2 * h - 1)
     columns = [rest // F, rest % F, dr - h + 1, dc - w + 1, times[times > 1]]

@@ -3,16 +3,13 @@
 import os
 import subprocess
 import sys
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numba
 import numpy as np
 import pytest
 
-from hcnet.engine.threads import LookAhead, over_threads
+from hcnet.engine.threads import over_threads
 
 # Fits in forked children after the parent has used its threads, and at the same time in threads.
 FITS = """
@@ -154,79 +151,6 @@ def test_an_error_in_one_piece_is_raised_when_no_thread_works_any_more():
     finally:
         numba.set_num_threads(before)
     assert at_work == []
-
-
-@pytest.fixture
-def three_threads(monkeypatch):
-    """Also on machines with fewer processors."""
-    monkeypatch.setattr("hcnet.engine.threads.n_threads", lambda: 3)
-    monkeypatch.setattr("hcnet.engine.threads._pool", ThreadPoolExecutor(2))
-
-
-def test_calls_made_ahead_return_in_order(three_threads):
-    def late(k):
-        time.sleep(0.002 * (k % 3))
-        return k
-
-    ahead = LookAhead()
-    ahead.start(partial(late, k) for k in range(40))
-    assert [ahead.next() for _ in range(40)] == list(range(40))
-
-
-def test_calls_ahead_are_made_at_the_same_time(three_threads):
-    together = threading.Barrier(3)
-    ahead = LookAhead()
-    ahead.start([partial(together.wait, 20)] * 3)
-    assert sorted(ahead.next() for _ in range(3)) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("most", [1, 2])
-def test_no_more_calls_are_made_at_once_than_allowed(three_threads, most):
-    at_work, seen = [], []
-
-    def call(k):
-        at_work.append(k)
-        seen.append(len(at_work))
-        time.sleep(0.003)
-        at_work.remove(k)
-
-    ahead = LookAhead()
-    ahead.start((partial(call, k) for k in range(20)), most)
-    for _ in range(20):
-        ahead.next()
-    assert max(seen) == most
-
-
-def test_an_error_of_a_call_ahead_comes_in_its_turn(three_threads):
-    ahead = LookAhead()
-    ahead.start([lambda: 1, lambda: 1 // 0, lambda: 3])
-    assert ahead.next() == 1
-    with pytest.raises(ZeroDivisionError):
-        ahead.next()
-    assert ahead.next() == 3
-
-
-def test_calls_that_nobody_began_with_are_dropped_and_others_end(three_threads):
-    begun, ended = [], []
-
-    def call(k):
-        begun.append(k)
-        time.sleep(0.06)
-        ended.append(k)
-        return k
-
-    ahead = LookAhead()
-    ahead.start(partial(call, k) for k in range(100))
-    assert ahead.next() == 0
-    ahead.start(partial(call, k) for k in range(100, 200))
-    time.sleep(0.02)  # who was about to begin has begun
-    before = list(begun)
-    assert ahead.next() == 100
-    ahead.stop()
-    assert begun
-    assert sorted(begun) == sorted(ended)
-    assert [k for k in begun if k < 100] == before
-    assert len([k for k in begun if k >= 100]) <= 6
 
 
 # Other libraries that a test may have loaded warn of any fork.

@@ -1,12 +1,12 @@
 """Every move undoes the defect that it is for, on an example made for it."""
 
 import math
-from itertools import islice
+from functools import partial
 
 import numpy as np
 import pytest
 
-from hcnet.datasets import letters, two_bars
+from hcnet.datasets import two_bars
 from hcnet.engine.driver import Limits, Outcome, Status, run
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
@@ -15,7 +15,6 @@ from hcnet.learning.options import LearningOptions
 from hcnet.metrics import matched_iou, true_explanation
 from hcnet.objective import Priors
 from hcnet.refine import moves, search
-from hcnet.refine.placing import place_by_messages
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import NOWHERE
 from hcnet.solutions.improver import Improver
@@ -62,7 +61,7 @@ def attempts(move, now, improver, seed=0):
     """All proposals of a move, worked out."""
     rng = np.random.default_rng(seed)
     return [
-        improver.improve(proposal.features, proposal.placements, now.counts, rng, proposal.rounds)
+        improver.improve(proposal.features, proposal.placements, now, rng, proposal.rounds)
         for proposal in move(now, improver, rng)
     ]
 
@@ -172,7 +171,7 @@ def test_trim_frees_a_part_that_loose_pixels_hold_in_place():
     upright, flat = np.zeros((2, 1, 15, 15), bool)
     upright[0, :, 7] = flat[0, 10] = flat[0, 4, 11] = True
     features = [improver.feature(weights) for weights in (upright, flat)]
-    now = improver.improve(features, NOWHERE, truth.counts, np.random.default_rng(1))
+    now = improver.improve(features, NOWHERE, truth, np.random.default_rng(1))
     assert now.features == tuple(features)
     assert attempts(moves.polish, now, improver)[0].bits >= now.bits - 1e-6
     assert min(found.bits for found in attempts(moves.trim, now, improver)) < now.bits - 1
@@ -197,7 +196,7 @@ def test_of_placements_that_explain_the_same_the_one_that_fits_more_leaves_other
     now = explain(improver, (o, []), (stem, []), (c, GRID), (h, GRID))
     overhang = improver.canvas.layer.overhang
     rows = [(0, f, y + overhang[0], x + overhang[1]) for f in (2, 3) for y, x in GRID]
-    found = improver.improve(features, np.array(rows), now.counts, np.random.default_rng(0), 1)
+    found = improver.improve(features, np.array(rows), now, np.random.default_rng(0), 1)
     assert found.counts.errors == 0
     assert len(found.features) == 2
 
@@ -228,9 +227,7 @@ def test_merge_takes_the_place_of_all_pairs_that_it_can_replace():
     now = explain(improver, (top, half), (bottom, half), (left, rest), (right, rest))
     rng = np.random.default_rng(0)
     proposal = next(iter(moves.merge(now, improver, rng)))
-    found = improver.improve(
-        proposal.features, proposal.placements, now.counts, rng, known=now.features
-    )
+    found = improver.improve(proposal.features, proposal.placements, now, rng)
     assert matched_iou(found.weights(), RING[None]).min() == 1
     assert len(found.features) == 1
 
@@ -242,9 +239,9 @@ def test_all_proposals_are_tried_before_a_search_is_over(monkeypatch):
     better = explain(improver, (RING, GRID[:13]), (CROSS, GRID[13:]))
 
     def many(now, improver, rng):
-        for k in range(30):
-            yield moves.Proposal(list(now.features), now.placements, 1, ("many", k))
-        yield moves.Proposal(list(better.features), better.placements, 1, ("many", "last"))
+        for _ in range(30):
+            yield moves.Proposal(now.features, now.placements, 1)
+        yield moves.Proposal(better.features, better.placements, 1)
 
     def nothing(*_, **__):
         return iter(())
@@ -263,32 +260,55 @@ def test_crop_finds_a_part_among_others():
     assert_undone(moves.crop, now, improver, RING, CROSS, seeds=30)
 
 
-@pytest.mark.parametrize("absorb", [False, True])
-def test_delete_removes_a_useless_feature(absorb):
+@pytest.mark.parametrize("move", [moves.delete, moves.absorb])
+def test_delete_removes_a_useless_feature(move):
     improver = draw((RING, GRID))
     corner = part("##", "#.")
     lacking = RING & ~corner
     now = explain(improver, (lacking, GRID), (corner, GRID))
     assert now.counts.errors == 0
-
-    def move(now, improver, rng):
-        return moves.delete(now, improver, rng, 1, absorb)
-
-    assert_undone(move, now, improver, RING)
+    assert_undone(partial(move, f=1), now, improver, RING)
 
 
 def test_delete_of_a_feature_that_is_gone_proposes_nothing():
     improver = draw((RING, GRID))
     now = explain(improver, (RING, GRID))
-    assert list(moves.delete(now, improver, None, 1, absorb=False)) == []
-    assert list(moves.delete(now, improver, None, 0, absorb=True)) == []
+    for move in (moves.delete, moves.absorb, moves.dissolve):
+        assert list(move(now, improver, None, 1)) == []
+    assert list(moves.absorb(now, improver, None, 0)) == []  # nobody is left to take over
+
+
+def test_merge_reaches_parts_that_lie_at_the_edges_of_their_windows():
+    """Far apart as their windows are, the two stand side by side."""
+    left, right = part("##.", "#..", "##."), part("..#", "###")
+    both = left | np.roll(right, 3, axis=2)
+    away = np.roll(left, 4, axis=2)  # at the right edge of its window
+    improver = draw((both, GRID))
+    now = explain(
+        improver, (away, [(r, c - 4) for r, c in GRID]), (right, [(r, c + 3) for r, c in GRID])
+    )
+    assert now.counts.errors == 0
+    assert_undone(moves.merge, now, improver, both)
+
+
+def test_dissolve_gives_a_shared_fragment_to_all_parts_that_have_it():
+    """Merged with one of them alone it stays for the other, and nothing is gained."""
+    fragment = part("###", "#.#", "###")
+    first, second = (
+        part("", "", "", "", "#######", "#"),
+        part("......#", "", "", "......#", "......#"),
+    )
+    improver = draw((fragment | first, GRID[:13]), (fragment | second, GRID[13:]))
+    now = explain(improver, (fragment, GRID), (first, GRID[:13]), (second, GRID[13:]))
+    assert now.counts.errors == 0
+    assert_undone(partial(moves.dissolve, f=0), now, improver, fragment | first, fragment | second)
 
 
 def test_scratch_and_messages_place_features_anew():
     improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
     now = explain(improver, (RING, GRID[:1]), (CROSS, GRID[13:14]))
     assert_undone(moves.scratch, now, improver, RING, CROSS)
-    assert_undone(place_by_messages, now, improver, RING, CROSS)
+    assert_undone(moves.place_by_messages, now, improver, RING, CROSS)
 
 
 def loose(extra):
@@ -330,7 +350,7 @@ def test_learning_returns_the_tidied_solution(monkeypatch):
     monkeypatch.setattr(search, "PATIENCE", 0)
     improver, now, ring, bar, pixel = loose((1, 6))
     start = Outcome(now, -now.bits * math.log(2), Status.CONVERGED, 0, 0.0)
-    monkeypatch.setattr(learning._Learner, "_pass_messages", lambda *_, **__: start)
+    monkeypatch.setattr(learning._Learner, "pass_messages", lambda *_, **__: start)
     canvas = improver.canvas
     learned = learning.learn(
         canvas.images,
@@ -368,8 +388,10 @@ EVERY_MOVE = {
     "grow": moves.grow,
     "trim": moves.trim,
     "complete": moves.complete,
-    "delete": lambda now, improver, rng: moves.delete(now, improver, rng, 0, absorb=False),
-    "messages": place_by_messages,
+    "delete": partial(moves.delete, f=0),
+    "absorb": partial(moves.absorb, f=0),
+    "dissolve": partial(moves.dissolve, f=0),
+    "messages": moves.place_by_messages,
 }
 
 
@@ -386,7 +408,7 @@ def test_moves_survive_the_edges(name, border, kind):
     placements = np.array([[0, 0, 0, 0]]) if features else NOWHERE
     now = improver.evaluate(features, placements)
     for proposal in EVERY_MOVE[name](now, improver, rng):
-        found = improver.improve(proposal.features, proposal.placements, now.counts, rng)
+        found = improver.improve(proposal.features, proposal.placements, now, rng)
         again = improver.evaluate(found.features, found.placements)
         assert again.bits == found.bits
 
@@ -404,57 +426,16 @@ def test_the_search_finds_both_parts_from_nothing():
     )
 
 
-def test_the_search_is_the_same_with_any_number_of_threads(monkeypatch):
-    # With noise, so that what is found depends on the order in which placements are exchanged.
-    page = letters(size=(50, 50), n_placements=9, noise=0.08, random_state=0).images
-    layer = FeatureLayer(0, 1, (12, 12), page.shape[2:])
-    improver = Improver(Canvas(layer, Images(page, np.ones_like(page))), Priors())
-    runs = []
-    for n in (1, 2, 5):
-        monkeypatch.setattr("hcnet.engine.threads.n_threads", lambda n=n: n)
-        process = search.Search(improver, explain(improver), np.random.default_rng(0))
-        outcome = run(process, Limits())
-        process.close()
-        joints = [record.objective for record in outcome.history]
-        runs.append((process.now.weights().tobytes(), process.statistics, joints))
-    assert len(set(runs[0][2])) > 3  # there were successes on the way
-    assert runs[0] == runs[1] == runs[2]
-
-
-class Backwards:
-    """Makes a few calls ahead of their turn, the last of them first, as threads may."""
-
-    def start(self, calls, most=None):
-        self._calls, self._results = iter(calls), []
-
-    def stop(self):
-        self.start(())
-
-    def next(self):
-        if not self._results:
-            self._results = [call() for call in reversed(list(islice(self._calls, 5)))]
-        return self._results.pop()
-
-
-def test_every_attempt_has_random_numbers_of_its_own(monkeypatch):
-    """Where success is a matter of luck, it comes to the same whoever makes it, and when."""
-    improver, working_out = draw((RING, GRID[:13]), (CROSS, GRID[13:])), Improver.improve
-
-    def with_luck(self, features, placements, start, rng, rounds=3, known=()):
-        if rng.random() < 0.5:
-            return self.evaluate(features, placements)
-        return working_out(self, features, placements, start, rng, rounds, known)
-
-    monkeypatch.setattr(Improver, "improve", with_luck)
-    runs = []
-    for ahead in (search.LookAhead, Backwards):
-        monkeypatch.setattr(search, "LookAhead", ahead)
-        process = search.Search(improver, explain(improver), np.random.default_rng(0))
-        outcome = run(process, Limits())
-        process.close()
-        runs.append((process.statistics, [record.objective for record in outcome.history]))
-    assert len(set(runs[0][1])) > 2  # there were successes on the way
-    assert runs[0] == runs[1]
+def test_a_search_ends_where_another_ended():
+    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
+    truth = explain(improver, (RING, GRID[:13]), (CROSS, GRID[13:]))
+    first, again = (
+        search.Search(improver, explain(improver), np.random.default_rng(0), known_ends=ends)
+        for ends in ((), (truth.bits,))
+    )
+    steps = [run(process, Limits()).n_iter for process in (first, again)]
+    assert first.now.bits == again.now.bits == truth.bits
+    assert steps[1] < steps[0] / 3
 
 
 def test_the_search_keeps_to_the_most_features():

@@ -11,12 +11,11 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from functools import partial, wraps
-from typing import Any, Generic, TypeVar
+from functools import wraps
+from typing import Any, TypeVar
 
 import numba
 
@@ -78,89 +77,6 @@ def over_threads(kernel: Callable[..., None]) -> Callable[..., None]:
             future.result()
 
     return loop
-
-
-class LookAhead(Generic[Result]):
-    """Calls made one after the other, where other threads begin with the next ones meanwhile.
-
-    What was begun for nothing, because the caller goes on with other calls, ends by itself: so a
-    call must change nothing that others see.
-    """
-
-    def __init__(self) -> None:
-        self._calls: Iterator[Callable[[], Result]] = iter(())
-        self._threads = 1
-        self._ahead: deque[_Task[Result]] = deque()  # whose results are still to be returned
-        self._waiting: deque[_Task[Result]] = deque()  # those that nobody has begun with
-        self._helpers: list[Future[None]] = []
-
-    def start(self, calls: Iterable[Callable[[], Result]], most: int | None = None) -> None:
-        """From now on make these calls, at most so many at the same time."""
-        self._waiting.clear()
-        self._ahead.clear()
-        self._calls = iter(calls)
-        self._threads = n_threads() if most is None else min(n_threads(), most)
-
-    def stop(self) -> None:
-        """Make no more calls; nobody is at work any more."""
-        self.start(())
-        wait([helper for helper in self._helpers if not helper.cancel()])
-
-    def next(self) -> Result:
-        """What the next call returns."""
-        if self._threads == 1:
-            return next(self._calls)()
-        # Twice as many as threads, so that nobody waits until the caller asks for more.
-        for call in itertools.islice(self._calls, 2 * self._threads - len(self._ahead)):
-            self._ahead.append(_Task(call))
-            self._waiting.append(self._ahead[-1])
-            self._get_help()
-        task = self._ahead.popleft()
-        while not task.done.is_set():
-            own = _take(self._waiting)
-            if own is None:
-                task.done.wait()
-            else:
-                own.run()
-        return task.result()
-
-    def _get_help(self) -> None:
-        self._helpers = [helper for helper in self._helpers if not helper.done()]
-        if len(self._helpers) < self._threads - 1:
-            self._helpers += _start(partial(_work_off, self._waiting), 1)
-
-
-class _Task(Generic[Result]):
-    """A call, and what it returned or raised."""
-
-    def __init__(self, call: Callable[[], Result]) -> None:
-        self._call = call
-        self._future: Future[Result] = Future()
-        self.done = threading.Event()
-
-    def run(self) -> None:
-        try:
-            self._future.set_result(self._call())
-        except BaseException as error:
-            self._future.set_exception(error)
-            if not isinstance(error, Exception):  # Ctrl-C
-                raise
-        finally:
-            self.done.set()
-
-    def result(self) -> Result:
-        return self._future.result()
-
-
-def _take(waiting: deque[_Task[Result]]) -> _Task[Result] | None:
-    with suppress(IndexError):
-        return waiting.popleft()
-    return None
-
-
-def _work_off(waiting: deque[_Task[Result]]) -> None:
-    while (task := _take(waiting)) is not None:
-        task.run()
 
 
 def _start(work: Callable[[], None], times: int) -> list[Future[None]]:

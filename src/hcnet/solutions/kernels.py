@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 
 # Compiling takes about 0.1 s for every function of NumPy that a kernel calls, and seconds for an
-# assignment to a slice: kernels use loops instead, and return views where their callers copy anyway.
+# assignment to a slice: kernels use loops instead, and return views where callers copy anyway.
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "boundscheck": False,

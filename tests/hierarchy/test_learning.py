@@ -249,7 +249,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("schedule", SCHEDULE_NAMES)
 def test_the_same_seed_gives_the_same_weights_with_any_number_of_threads(schedule):
-    few = {"max_iter": 3, "n_init": 1, "schedule": Schedule(schedule, rounds=3)}
+    few = {"max_iter": 3, "n_init": 1, "engine": ReadyEngine(schedule=Schedule(schedule, rounds=3))}
     options = {"max_iter": 20, "n_init": 2} if schedule == "sequential" else few
     images = small_images()
     alone, other = (learn(SMALL, images, seed=seed, **options) for seed in (0, 1))

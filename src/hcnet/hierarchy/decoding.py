@@ -51,6 +51,12 @@ class Scene:
         up = forward(network, weights, images.evidence(network.noise))
         return cls(network, weights, images, up)
 
+    def single(self, entries: NDArray[np.int64]) -> BoolArray:
+        """The top S with one entry per image: a template at a position."""
+        top = np.zeros((len(entries), self.up[-1][0].size), bool)
+        top[np.arange(len(entries)), entries] = True
+        return top.reshape(self.up[-1].shape)
+
     def of(self, rows: NDArray[np.int64]) -> Scene:
         """The same for some of the images, in this order."""
         images = Images(self.images.pixels[rows], self.images.observed[rows])

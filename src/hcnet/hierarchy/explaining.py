@@ -74,15 +74,15 @@ def explain(
     if network.classes.p_on is not None:
         return _several(scene, allowed, candidates)
     few = _candidates(network, template_scores(network, scene.up[-1], allowed), candidates)
-    best = _decode_one(scene, few[0], compare=candidates > 1)
+    best = decode(scene, scene.single(few[0]), compare=candidates > 1)
     if candidates == 1:
         return best
     for one, rival in zip(few, _rivals(network, _scores(scene, few)), strict=True):
         rows = np.flatnonzero(rival)
         if len(rows):
             part = scene.of(rows)
-            better = improve_positions(part, _decode_one(part, one[rows]))
-            best = improved(best, rows, better)
+            found = decode(part, part.single(one[rows]))
+            best = improved(best, rows, improve_positions(part, found))
     return best
 
 
@@ -108,7 +108,8 @@ def explain_classes(
         rows = np.flatnonzero(rival)
         if len(rows):
             part = scene.of(rows)
-            value[rows] = improve_positions(part, _decode_one(part, one[rows])).log_evidence
+            better = decode(part, part.single(one[rows]))
+            value[rows] = improve_positions(part, better).log_evidence
         np.maximum.at(found, (np.arange(images.n_images), own), value)
     return found
 
@@ -119,7 +120,8 @@ def _scores(scene: Scene, few: IntArray) -> NDArray[np.float64]:
     for k, one in enumerate(few):
         new = np.flatnonzero((one != few[:k]).all(axis=0))
         if len(new):
-            score[k, new] = _decode_one(scene.of(new), one[new]).log_evidence
+            part = scene.of(new)
+            score[k, new] = decode(part, part.single(one[new])).log_evidence
     return score
 
 
@@ -127,16 +129,6 @@ def _rivals(network: Network, score: NDArray[np.float64]) -> BoolArray:
     """Candidates that may become the best once their parts are moved: (candidates, images)."""
     pixel = max(network.noise.k1, -network.noise.k0)
     return np.asarray(score >= score.max(axis=0) - MARGIN * pixel)
-
-
-def _decode_one(scene: Scene, one: IntArray, compare: bool = True) -> Configuration:
-    """A single template per image."""
-    return decode(scene, single_templates(scene.up[-1].shape, one), compare=compare)
-
-
-def single_templates(shape: tuple[int, ...], entries: IntArray) -> BoolArray:
-    """The top S with one entry (a template at a position) per image."""
-    return _with(np.zeros(shape, bool), entries)
 
 
 def _candidates(network: Network, score: FloatArray, n: int) -> IntArray:

@@ -17,7 +17,6 @@ from hcnet.hierarchy.explaining import (
     all_allowed,
     explain,
     explain_classes,
-    single_templates,
     template_scores,
 )
 from hcnet.hierarchy.network_messages import NetworkPassing, passing_memory
@@ -77,8 +76,8 @@ def configuration(
         else:
             up = forward(network, weights, batch.evidence(network.noise))
             best = matching.match(network, weights, batch, possible).argmax(axis=1)
-        top = single_templates(up[-1].shape, best)
-        found.append(decode(Scene(network, weights, batch, up), top))
+        scene = Scene(network, weights, batch, up)
+        found.append(decode(scene, scene.single(best)))
     return combined(lambda *parts: np.concatenate(parts), *found)
 
 

@@ -15,7 +15,7 @@ from hcnet.engine.engines import ReadyEngine
 from hcnet.grid import single
 from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.decoding import pixel_log_probabilities, top_log_prior, weight_log_prior
-from hcnet.hierarchy.explaining import explain, single_templates
+from hcnet.hierarchy.explaining import explain
 from hcnet.hierarchy.network import Network, Weights
 from hcnet.images import BoolArray, Images
 from hcnet.pool_messages import class_log_prior
@@ -74,7 +74,9 @@ class DeviceJoint:
             level.weigh(W)
             below = level.forward(below)
         score = self._arrays.fetch(below).reshape(self._prior.shape) + self._prior
-        top = single_templates(below.shape, score.argmax(axis=1))
+        top = np.zeros(score.shape, bool)
+        top[np.arange(len(top)), score.argmax(axis=1)] = True
+        top = top.reshape(below.shape)
         S = self._arrays.hold(top.view(np.uint8))
         total = top_log_prior(self._network, top)
         for k in reversed(range(len(self._levels))):

@@ -120,7 +120,7 @@ class NetworkLearning(Stateful):
         self._changed = sum(
             int((new != old).sum()) for new, old in zip(weights, self._now.weights, strict=True)
         )
-        self._now = self.decide(weights)
+        self._now = Decided(weights, self._joint(weights))
         self._voters.append(self._now)
         self._voters.sort(key=lambda decided: -decided.log_joint)
         del self._voters[VOTERS:]

@@ -41,11 +41,11 @@ def decide_pools(
     """
     choice = np.where(R, UNDECIDED, OFF).astype(np.int16)
     taken = np.zeros((*R.shape[:2], *level.pool.below_size), np.int16)
-    free = np.zeros(R.shape[:2])
+    cost, free = np.zeros((2, *R.shape[:2]))
     window = (*level.pool.window, *level.pool.offset)
     evidence = np.ascontiguousarray(below)
-    _decide(free.size, choice, evidence, level.log_prior, window, taken, free, freedom)
-    return PoolDecision(choice, taken > 0, _log_prior(level, choice), free.sum(axis=1))
+    _decide(free.size, choice, evidence, level.log_prior, window, taken, cost, free, freedom)
+    return PoolDecision(choice, taken > 0, cost.sum(axis=1), free.sum(axis=1))
 
 
 def given_decision(level: Level, choice: NDArray[np.int16]) -> PoolDecision:
@@ -54,13 +54,9 @@ def given_decision(level: Level, choice: NDArray[np.int16]) -> PoolDecision:
     n, a, r, c = np.nonzero(choice != OFF)
     i, j = np.divmod(choice[n, a, r, c], level.pool.window[1])
     S[n, a, r + i - level.pool.offset[0], c + j - level.pool.offset[1]] = True
-    return PoolDecision(choice, S, _log_prior(level, choice), np.zeros(len(choice)))
-
-
-def _log_prior(level: Level, choice: NDArray[np.int16]) -> NDArray[np.float64]:
     cost = np.zeros(choice.shape[:2])
     _costs(cost.size, choice, level.log_prior, cost)
-    return np.asarray(cost.sum(axis=1))
+    return PoolDecision(choice, S, cost.sum(axis=1), np.zeros(len(choice)))
 
 
 @inlined
@@ -101,6 +97,7 @@ def _decide(
     log_prior: Any,
     window: Any,
     taken: Any,
+    cost: Any,
     free: Any,
     freedom: Any,
 ) -> None:
@@ -110,6 +107,7 @@ def _decide(
     for q in range(first, last):
         n, a = q // choice.shape[1], q % choice.shape[1]
         _settle_plane(choice[n, a], below[n, a], log_prior, window, taken[n, a], on, good)
+        cost[n, a] = _cost(choice[n, a], log_prior)
         if freedom:
             free[n, a] = _freedom(choice[n, a], below[n, a], log_prior, window, taken[n, a])
 

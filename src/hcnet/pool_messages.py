@@ -15,10 +15,10 @@ from hcnet.layers import ClassLayer, PoolLayer
 
 
 @dataclass(frozen=True)
-class Awake:
-    """Pools of which something may be expected, and the elements below that they reach.
+class ActivePools:
+    """Pools that may be on, and the elements below that they reach.
 
-    All others say and hear the same in every pass.
+    The messages of all others are the same in every pass.
     """
 
     pools: NDArray[np.int64]  # numbers of elements (image, channel, row, column) of R
@@ -37,7 +37,7 @@ class PoolMessages:
     to_U: FloatArray  # (images, channels, height, width, members): from the ORs below
     from_pool: FloatArray  # the same shape: from the pools above
     to_R: FloatArray  # (images, channels, height, width)
-    awake: Awake | None = None  # None: all
+    active: ActivePools | None = None  # None: all
 
     @property
     def window(self) -> tuple[int, int, int, int]:
@@ -65,10 +65,10 @@ def start_pools(
     )
 
 
-def wake(pools: PoolMessages, some: BoolArray) -> None:
-    """Leave asleep all pools but some, (images, channels, height, width).
+def set_active_pools(pools: PoolMessages, some: BoolArray) -> None:
+    """Update some pools only from now on, (images, channels, height, width).
 
-    What the sleeping ones hear, while nothing is expected of any, must have been computed.
+    The messages to the others must have been computed, with nothing expected of any.
     """
     (H, W), (h, w) = pools.layer.size, pools.layer.window
     (top, left), (below_h, below_w) = pools.layer.offset, pools.layer.below_size
@@ -77,7 +77,7 @@ def wake(pools: PoolMessages, some: BoolArray) -> None:
         for j in range(w):
             reached[:, :, i : i + H, j : j + W] |= some
     reached = reached[:, :, top : top + below_h, left : left + below_w]
-    pools.awake = Awake(np.flatnonzero(some), np.flatnonzero(reached))
+    pools.active = ActivePools(np.flatnonzero(some), np.flatnonzero(reached))
 
 
 def pool_memory(layer: PoolLayer, n_images: int) -> int:

@@ -162,7 +162,7 @@ OTHER = {
     "a parameter": (
         lambda: FeatureLearner(4, 3, engine=hcnet.Engine(damping=0.5), random_state=0).fit,
         IMAGE,
-        "of a fit with another damping, another n_features; set back",
+        "of a fit with another engine, another n_features; set back",
     ),
     "a seed": (lambda: FeatureLearner(3, 3, random_state=1).fit, IMAGE, "another random_state;"),
     "a generator": (

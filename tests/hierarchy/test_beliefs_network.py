@@ -99,9 +99,9 @@ def test_pools_that_sleep_would_have_said_the_same(name, monkeypatch):
     found = []
     for asleep in (True, False):
         if not asleep:
-            monkeypatch.setattr(network_messages, "wake", lambda pools, some: None)
+            monkeypatch.setattr(network_messages, "set_active_pools", lambda pools, some: None)
         net, _, passing = start(name, 2)
-        assert (passing._pools[0].awake is not None) == asleep
+        assert (passing._pools[0].active is not None) == asleep
         for _ in range(6):
             passing.forward([0.5] * len(net.levels))
             passing.backward()

@@ -36,15 +36,10 @@ _FACTORS = (
     "pool_down",
 )
 _PLANES = (
-    "or_to_U_at",
     "or_to_U",
-    "pool_to_R_at",
     "pool_to_R",
-    "max_pool_at",
     "max_pool",
-    "pool_to_U_at",
     "pool_to_U",
-    "or_to_S_at",
     "or_to_S",
     "class_to_S",
 )

@@ -1,12 +1,13 @@
-"""Pooling layers and the class layer on the CPU: `engine.planes` compiled, planes over threads."""
+"""Pooling layers and the class layer on the CPU: `engine.planes`, compiled, over threads."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hcnet.engine.cpu_compilation import compiled, parallel
+from hcnet.engine.cpu_compilation import compiled, inlined, parallel
 from hcnet.engine.host import HostArrays
 from hcnet.factors import HUGE
 from hcnet.grid import pool_share
@@ -16,51 +17,65 @@ from hcnet.pool_messages import PoolMessages
 
 _or_to_U, _or_to_S, _class_to_S = compiled.or_to_U, compiled.or_to_S, compiled.class_to_S
 _pool_to_R, _pool_to_U, _max_pool = compiled.pool_to_R, compiled.pool_to_U, compiled.max_pool
-_or_to_U_at, _or_to_S_at, _pool_to_U_at = (
-    compiled.or_to_U_at,
-    compiled.or_to_S_at,
-    compiled.pool_to_U_at,
-)
+
+# Jobs are elements of planes (image and channel).  `some` are the numbers of those to be updated;
+# empty: all of them.
+_ALL = np.empty(0, np.int64)
+
+
+@inlined
+def _element(z: Any, some: Any, height: Any, width: Any) -> Any:
+    """Plane, row and column of a job."""
+    number = some[z] if some.size else z
+    line = number // width
+    return line // height, line % height, number % width
 
 
 @parallel
-def _run_or_to_U(first: Any, last: Any, below: Any, from_pool: Any, to_U: Any, window: Any) -> None:
-    for k in range(first, last):
-        t = np.empty(to_U.shape[3], np.float32)
-        _or_to_U(below[k], from_pool[k], to_U[k], window, t)
+def _run_or_to_U(
+    first: Any, last: Any, some: Any, below: Any, from_pool: Any, to_U: Any, window: Any
+) -> None:
+    t = np.empty(to_U.shape[3], np.float32)
+    for z in range(first, last):
+        k, y, x = _element(z, some, below.shape[1], below.shape[2])
+        _or_to_U(y, x, below[k], from_pool[k], to_U[k], window, t)
 
 
 @parallel
 def _run_pool_to_R(
     first: Any, last: Any, to_U: Any, log_prior: Any, to_R: Any, damping: Any
 ) -> None:
-    for k in range(first, last):
-        _pool_to_R(to_U[k], log_prior, to_R[k], damping)
+    for z in range(first, last):
+        k, r, c = _element(z, _ALL, to_R.shape[1], to_R.shape[2])
+        _pool_to_R(r, c, to_U[k], log_prior, to_R[k], damping)
 
 
 @parallel
 def _run_max_pool(
     first: Any, last: Any, below: Any, log_prior: Any, to_R: Any, window: Any
 ) -> None:
-    for k in range(first, last):
-        t = np.empty(log_prior.shape[2], np.float32)
-        _max_pool(below[k], log_prior, to_R[k], window, t)
+    t = np.empty(log_prior.shape[2], np.float32)
+    for z in range(first, last):
+        k, r, c = _element(z, _ALL, to_R.shape[1], to_R.shape[2])
+        _max_pool(r, c, below[k], log_prior, to_R[k], window, t)
 
 
 @parallel
 def _run_pool_to_U(
-    first: Any, last: Any, to_U: Any, above: Any, log_prior: Any, from_pool: Any
+    first: Any, last: Any, some: Any, to_U: Any, above: Any, log_prior: Any, from_pool: Any
 ) -> None:
-    for k in range(first, last):
-        t = np.empty(to_U.shape[3], np.float32)
-        _pool_to_U(to_U[k], above[k], log_prior, from_pool[k], t)
+    t = np.empty(to_U.shape[3], np.float32)
+    for z in range(first, last):
+        k, r, c = _element(z, some, above.shape[1], above.shape[2])
+        _pool_to_U(r, c, to_U[k], above[k], log_prior, from_pool[k], t)
 
 
 @parallel
-def _run_or_to_S(first: Any, last: Any, from_pool: Any, down: Any, window: Any) -> None:
-    for k in range(first, last):
-        t = np.empty(from_pool.shape[3], np.float32)
-        _or_to_S(from_pool[k], down[k], window, t)
+def _run_or_to_S(first: Any, last: Any, some: Any, from_pool: Any, down: Any, window: Any) -> None:
+    t = np.empty(from_pool.shape[3], np.float32)
+    for z in range(first, last):
+        k, y, x = _element(z, some, down.shape[1], down.shape[2])
+        _or_to_S(y, x, from_pool[k], down[k], window, t)
 
 
 @parallel
@@ -69,78 +84,33 @@ def _run_class_to_S(first: Any, last: Any, up: Any, log_prior: Any, exclusive: A
         _class_to_S(up[k], log_prior[k], exclusive)
 
 
-@parallel
-def _some_or_to_U(
-    first: Any, last: Any, some: Any, below: Any, from_pool: Any, to_U: Any, window: Any
-) -> None:
-    t = np.empty(to_U.shape[3], np.float32)
-    width = below.shape[2]
-    for z in range(first, last):
-        line, x = some[z] // width, some[z] % width
-        k, y = line // below.shape[1], line % below.shape[1]
-        _or_to_U_at(y, x, below[k], from_pool[k], to_U[k], window, t)
-
-
-@parallel
-def _some_pool_to_U(
-    first: Any, last: Any, some: Any, to_U: Any, above: Any, log_prior: Any, from_pool: Any
-) -> None:
-    t = np.empty(to_U.shape[3], np.float32)
-    width = above.shape[2]
-    for z in range(first, last):
-        line, c = some[z] // width, some[z] % width
-        k, r = line // above.shape[1], line % above.shape[1]
-        _pool_to_U_at(r, c, to_U[k], above[k], log_prior, from_pool[k], t)
-
-
-@parallel
-def _some_or_to_S(first: Any, last: Any, some: Any, from_pool: Any, down: Any, window: Any) -> None:
-    t = np.empty(from_pool.shape[3], np.float32)
-    width = down.shape[2]
-    for z in range(first, last):
-        line, x = some[z] // width, some[z] % width
-        k, y = line // down.shape[1], line % down.shape[1]
-        _or_to_S_at(y, x, from_pool[k], down[k], window, t)
-
-
 class CPUPools(HostArrays):
     """The steps of an engine that do not touch weights."""
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
         """Messages from OR to U, given the messages up to the S below."""
-        planes = _planes(below, pools.from_pool, pools.to_U)
-        if pools.awake is not None:
-            some = pools.awake.below
-            _some_or_to_U(len(some), some, *planes, pools.window)
-            return
-        _run_or_to_U(len(planes[0]), *planes, pools.window)
+        n, some = _jobs(pools.active.below if pools.active else None, below)
+        _run_or_to_U(n, some, *_planes(below, pools.from_pool, pools.to_U), pools.window)
 
     def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
         """Messages from POOL to R; the largest change of one."""
         before = pools.to_R.copy()
         to_U, to_R = _planes(pools.to_U, pools.to_R)
-        _run_pool_to_R(len(to_U), to_U, pools.log_prior, to_R, pool_share(damping))
+        _run_pool_to_R(to_R.size, to_U, pools.log_prior, to_R, pool_share(damping))
         return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
         """Messages from POOL to U, given the messages that R sends down."""
         to_U, down, from_pool = _planes(pools.to_U, above, pools.from_pool)
-        if pools.awake is not None:
-            some = pools.awake.pools
-            _some_pool_to_U(len(some), some, to_U, down, pools.log_prior, from_pool)
-            return
-        _run_pool_to_U(len(to_U), to_U, down, pools.log_prior, from_pool)
+        n, some = _jobs(pools.active.pools if pools.active else None, above)
+        _run_pool_to_U(n, some, to_U, down, pools.log_prior, from_pool)
 
     def or_to_S(self, pools: PoolMessages) -> FloatArray:
         """Messages from OR down to the S below."""
         shape = (*pools.to_R.shape[:2], *pools.layer.below_size)
         down = np.full(shape, -HUGE, np.float32)
-        planes = _planes(pools.from_pool, down)
-        if pools.awake is not None:
-            some = pools.awake.below
-            _some_or_to_S(len(some), some, *planes, pools.window)
-            return down
-        _run_or_to_S(len(planes[0]), *planes, pools.window)
+        n, some = _jobs(pools.active.below if pools.active else None, down)
+        _run_or_to_S(n, some, *_planes(pools.from_pool, down), pools.window)
         return down
 
     def class_to_S(self, log_prior: FloatArray, up: FloatArray, exclusive: bool) -> FloatArray:
@@ -153,9 +123,14 @@ class CPUPools(HostArrays):
 def max_pool(layer: PoolLayer, log_prior: FloatArray, below: FloatArray) -> FloatArray:
     """Messages up through a pooling layer in the first pass, when nothing is expected."""
     to_R = np.empty((*below.shape[:2], *layer.size), np.float32)
-    (planes,), window = _planes(below), (*layer.window, *layer.offset)
-    _run_max_pool(len(planes), planes, log_prior, *_planes(to_R), window)
+    planes, window = _planes(below, to_R), (*layer.window, *layer.offset)
+    _run_max_pool(to_R.size, planes[0], log_prior, planes[1], window)
     return to_R
+
+
+def _jobs(some: NDArray[np.int64] | None, elements: FloatArray) -> tuple[int, NDArray[np.int64]]:
+    """How many elements there are to update, and which; none given: all."""
+    return (elements.size, _ALL) if some is None else (len(some), some)
 
 
 def _planes(*arrays: FloatArray) -> tuple[FloatArray, ...]:

@@ -1,4 +1,4 @@
-"""Pooling layers, one plane (image and channel) at a time: where the POOL and OR factors meet.
+"""Pooling layers, one element of a plane (image and channel) at a time: POOL and OR factors meet.
 
 Plain Python over arrays, like `hcnet.factors`: the reference engine calls these functions as they
 are, `hcnet.engine.compilation` compiles the very same code.  Steps are those of the paper's
@@ -31,15 +31,8 @@ from hcnet.grid import to_steps
 POOL_TO_STEPS = float(to_steps(np.double))
 
 
-def or_to_U(below: Any, from_pool: Any, to_U: Any, window: Any, t: Any) -> None:
+def or_to_U(y: Any, x: Any, below: Any, from_pool: Any, to_U: Any, window: Any, t: Any) -> None:
     """Step 1: messages from the ORs over the plane below to U; `below` are its messages up."""
-    for y in range(below.shape[0]):
-        for x in range(below.shape[1]):
-            or_to_U_at(y, x, below, from_pool, to_U, window, t)
-
-
-def or_to_U_at(y: Any, x: Any, below: Any, from_pool: Any, to_U: Any, window: Any, t: Any) -> None:
-    """Step 1 for one element below."""
     height, width, top, left = window
     rows, columns = to_U.shape[0], to_U.shape[1]
     n = 0
@@ -59,28 +52,14 @@ def or_to_U_at(y: Any, x: Any, below: Any, from_pool: Any, to_U: Any, window: An
                 n += 1
 
 
-def pool_to_R(to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
+def pool_to_R(r: Any, c: Any, to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
     """Step 2: messages from the pools to R, damped."""
-    for r in range(to_U.shape[0]):
-        for c in range(to_U.shape[1]):
-            pool_to_R_at(r, c, to_U, log_prior, to_R, damping)
-
-
-def pool_to_R_at(r: Any, c: Any, to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
-    """Step 2 for one pool."""
     new = pool_up(to_U[r, c], log_prior[r, c], to_U.shape[2])
     to_R[r, c] = damped(to_R[r, c], new, damping, POOL_TO_STEPS)
 
 
-def max_pool(below: Any, log_prior: Any, to_R: Any, window: Any, t: Any) -> None:
+def max_pool(r: Any, c: Any, below: Any, log_prior: Any, to_R: Any, window: Any, t: Any) -> None:
     """Steps 1 and 2 at once, in the first pass: all of U is expected off, so that ORs are wires."""
-    for r in range(to_R.shape[0]):
-        for c in range(to_R.shape[1]):
-            max_pool_at(r, c, below, log_prior, to_R, window, t)
-
-
-def max_pool_at(r: Any, c: Any, below: Any, log_prior: Any, to_R: Any, window: Any, t: Any) -> None:
-    """The same for one pool."""
     height, width, top, left = window
     for i in range(height):
         for j in range(width):
@@ -90,17 +69,10 @@ def max_pool_at(r: Any, c: Any, below: Any, log_prior: Any, to_R: Any, window: A
     to_R[r, c] = pool_up(t, log_prior[r, c], height * width)
 
 
-def pool_to_U(to_U: Any, above: Any, log_prior: Any, from_pool: Any, t: Any) -> None:
-    """Step 5: messages from the pools to U; `above` are the messages that R sends down."""
-    for r in range(to_U.shape[0]):
-        for c in range(to_U.shape[1]):
-            pool_to_U_at(r, c, to_U, above, log_prior, from_pool, t)
-
-
-def pool_to_U_at(
+def pool_to_U(
     r: Any, c: Any, to_U: Any, above: Any, log_prior: Any, from_pool: Any, t: Any
 ) -> None:
-    """Step 5 for one pool."""
+    """Step 5: messages from the pools to U; `above` are the messages that R sends down."""
     members = to_U.shape[2]
     for m in range(members):
         t[m] = to_U[r, c, m]
@@ -109,15 +81,8 @@ def pool_to_U_at(
         from_pool[r, c, m] = larger(t[m], -HUGE)
 
 
-def or_to_S(from_pool: Any, down: Any, window: Any, t: Any) -> None:
+def or_to_S(y: Any, x: Any, from_pool: Any, down: Any, window: Any, t: Any) -> None:
     """Step 6: messages from the ORs to the plane of S below, into `down`."""
-    for y in range(down.shape[0]):
-        for x in range(down.shape[1]):
-            or_to_S_at(y, x, from_pool, down, window, t)
-
-
-def or_to_S_at(y: Any, x: Any, from_pool: Any, down: Any, window: Any, t: Any) -> None:
-    """Step 6 for one element below."""
     height, width, top, left = window
     rows, columns = from_pool.shape[0], from_pool.shape[1]
     n = 0

@@ -68,31 +68,28 @@ class ReferenceEngine(HostArrays):
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
         """Messages from OR to U, given the messages up to the S below."""
-        for at in np.ndindex(below.shape[:2]):
-            planes.or_to_U(
-                below[at], pools.from_pool[at], pools.to_U[at], pools.window, _scratch(pools)
-            )
+        for n, a, y, x in np.ndindex(below.shape):
+            plane = below[n, a], pools.from_pool[n, a], pools.to_U[n, a]
+            planes.or_to_U(y, x, *plane, pools.window, _scratch(pools))
 
     def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
         """Messages from POOL to R; the largest change of one."""
-        before = pools.to_R.copy()
-        for at in np.ndindex(pools.to_R.shape[:2]):
-            planes.pool_to_R(pools.to_U[at], pools.log_prior, pools.to_R[at], pool_share(damping))
+        before, share = pools.to_R.copy(), pool_share(damping)
+        for n, a, r, c in np.ndindex(before.shape):
+            planes.pool_to_R(r, c, pools.to_U[n, a], pools.log_prior, pools.to_R[n, a], share)
         return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
         """Messages from POOL to U, given the messages that R sends down."""
-        for at in np.ndindex(above.shape[:2]):
-            planes.pool_to_U(
-                pools.to_U[at], above[at], pools.log_prior, pools.from_pool[at], _scratch(pools)
-            )
+        for n, a, r, c in np.ndindex(above.shape):
+            plane = pools.to_U[n, a], above[n, a], pools.log_prior, pools.from_pool[n, a]
+            planes.pool_to_U(r, c, *plane, _scratch(pools))
 
     def or_to_S(self, pools: PoolMessages) -> FloatArray:
         """Messages from OR down to the S below."""
-        shape = (*pools.to_R.shape[:2], *pools.layer.below_size)
-        down = np.empty(shape, np.float32)
-        for at in np.ndindex(shape[:2]):
-            planes.or_to_S(pools.from_pool[at], down[at], pools.window, _scratch(pools))
+        down = np.empty((*pools.to_R.shape[:2], *pools.layer.below_size), np.float32)
+        for n, a, y, x in np.ndindex(down.shape):
+            planes.or_to_S(y, x, pools.from_pool[n, a], down[n, a], pools.window, _scratch(pools))
         return down
 
     def class_to_S(self, log_prior: FloatArray, up: FloatArray, exclusive: bool) -> FloatArray:

@@ -17,7 +17,13 @@ from hcnet.factors import HUGE
 from hcnet.grid import on_grid, single
 from hcnet.hierarchy.network import Network
 from hcnet.images import BoolArray, FloatArray, Images
-from hcnet.pool_messages import class_log_prior, pool_log_prior, pool_memory, start_pools, wake
+from hcnet.pool_messages import (
+    class_log_prior,
+    pool_log_prior,
+    pool_memory,
+    set_active_pools,
+    start_pools,
+)
 
 
 class NetworkPassing(Stateful):
@@ -66,7 +72,7 @@ class NetworkPassing(Stateful):
             if engine.uses_ink and k == 0:
                 near = ink(network, evidence)
                 self._engine.or_to_U(self._pools[0], self._evidence)
-                wake(self._pools[0], near)  # all other elements stay off
+                set_active_pools(self._pools[0], near)  # all other elements stay off
             start = layer, everything, nothing, -HUGE, weights, rng
             self._trees.append(engine.start(*start, same_order=same_order, ink=near))
             up = np.zeros((n, layer.n_features, *layer.placement_size), np.float32)

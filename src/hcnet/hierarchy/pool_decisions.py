@@ -78,13 +78,16 @@ def _open_gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, taken: A
 @inlined
 def _freedom(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any) -> Any:
     total = 0.0
-    for r, c in np.argwhere(choice != OFF):
-        member = choice[r, c]
-        _leave(window, r, c, choice, taken)
-        y, x = _position(window, r, c, member)
-        total += _open_gain(below, log_prior, window, r, c, taken)
-        total -= _gain(below, log_prior[r, c, member], y, x, taken)
-        taken[y, x] += 1
+    for r in range(choice.shape[0]):
+        for c in range(choice.shape[1]):
+            member = choice[r, c]
+            if member == OFF:
+                continue
+            _leave(window, r, c, choice, taken)
+            y, x = _position(window, r, c, member)
+            total += _open_gain(below, log_prior, window, r, c, taken)
+            total -= _gain(below, log_prior[r, c, member], y, x, taken)
+            taken[y, x] += 1
     return total
 
 

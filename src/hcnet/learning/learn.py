@@ -97,7 +97,7 @@ def learn(
     try:
         with interruptible():
             for start, sweeps in starts:
-                outcome = learner.pass_messages(start, sweeps)
+                outcome = run(*learner.passing(start, sweeps)) if sweeps else learner.empty()
                 runs.append(learner.finish(outcome, [one.explanation.bits for one in runs]))
                 if runs[-1].status.cut_short or _enough(runs, options):
                     break
@@ -165,17 +165,21 @@ class _Learner:
     deadline: float | None
     keeper: Keeper | None = None
 
-    def pass_messages(self, start: Priors, sweeps: int) -> Outcome[Explanation]:
-        """The outcome of message passing from a start; without sweeps it is empty."""
-        if not sweeps:
-            found = self.improver.evaluate([], NOWHERE)
-            return Outcome(found, -found.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
+    def empty(self) -> Outcome[Explanation]:
+        """A start without message passing."""
+        found = self.improver.evaluate([], NOWHERE)
+        return Outcome(found, -found.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
+
+    def passing(
+        self, start: Priors, sweeps: int
+    ) -> tuple[MessagePassing, Limits, Report, Keeper | None]:
+        """Message passing from a start, as the driver runs it."""
         what = self.layer, self.images, self.improver, start, self.options.engine, self.rng
         process = MessagePassing(*what)
         self.progress.stage("Message passing", sweeps)
         limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
         report = _reporter(self.progress, process.state, lambda: None)
-        return run(process, limits, report, self.keeper)
+        return process, limits, report, self.keeper
 
     def finish(self, outcome: Outcome[Explanation], known_ends: list[float]) -> Learned:
         """Refine what message passing found, unless it is to stay alone."""

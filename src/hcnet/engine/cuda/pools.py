@@ -15,9 +15,9 @@ from hcnet.grid import pool_share
 from hcnet.images import FloatArray
 from hcnet.pool_messages import PoolMessages
 
-_or_to_U, _or_to_S, _class_to_S = compiled.or_to_U_at, compiled.or_to_S_at, compiled.class_to_S
-_pool_to_R, _pool_to_U = compiled.pool_to_R_at, compiled.pool_to_U_at
-_max_pool = compiled.max_pool_at
+_or_to_U, _or_to_S, _class_to_S = compiled.or_to_U, compiled.or_to_S, compiled.class_to_S
+_pool_to_R, _pool_to_U = compiled.pool_to_R, compiled.pool_to_U
+_max_pool = compiled.max_pool
 
 
 @functools.cache

@@ -189,15 +189,6 @@ def test_what_is_chosen_survives_reading_the_page_again(browser, report):
     assert (browser.value("location.hash"), explained(browser)) == before
 
 
-def test_parts_and_images_can_be_enlarged(browser, report):
-    browser.open(report)
-    for slider, canvas in (("part-size", "#layers canvas"), ("image-size", "#image")):
-        before = browser.value(f"document.querySelector('{canvas}').width")
-        browser.value(f"document.getElementById('{slider}').focus()")
-        browser.press("ArrowRight")
-        assert browser.value(f"document.querySelector('{canvas}').width") > before
-
-
 @pytest.mark.parametrize("size", [(1400, 900), (360, 740)])
 def test_a_report_fits_wide_and_narrow_windows(browser, report, network, size):
     browser.resize(*size)

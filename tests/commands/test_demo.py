@@ -35,24 +35,12 @@ def test_demo_replaces_nothing_unless_told(demo):
     assert "image.png exists already" in one_sentence(demo[2], 3)
 
 
-def test_demo_shows_no_progress_in_a_pipe(demo):
-    assert demo[0].stderr == ""
-
-
 def test_demo_writes_pictures_and_model(demo):
     _, folder, _ = demo
     for name in PICTURES:
         with Image.open(folder / name) as picture:
             picture.verify()
     assert FeatureLearner.load(folder / "letters.hcn").features_.shape == (8, 1, 12, 12)
-
-
-def test_demo_leaves_other_files_alone(demo):
-    _, folder, _ = demo
-    assert (folder / "notes.txt").read_text() == "mine"
-    assert sorted(p.name for p in folder.iterdir()) == sorted(
-        [*PICTURES, "page.png", "letters.hcn", "notes.txt"]
-    )
 
 
 @pytest.mark.parametrize("below", ["", "folder"])
@@ -68,10 +56,3 @@ def test_folder_without_permission_is_one_sentence(tmp_path):
     # The superuser may write there all the same, but nobody may make files in /proc.
     folder = Path("/proc") if os.access(tmp_path, os.W_OK) else tmp_path
     assert str(folder) in one_sentence(inside("demo", "--output", folder))
-
-
-@pytest.mark.parametrize("words", [[], ["-o", "x", "--seed", "-1"], ["-o", "x", "--seed", "a"]])
-def test_wrong_arguments_are_explained(words):
-    result = inside("demo", *words)
-    assert result.returncode == 2
-    assert "usage" in result.stderr

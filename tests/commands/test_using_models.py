@@ -58,18 +58,6 @@ def test_an_image_in_the_way_is_said_before_anything_is_written(parts, folder, t
     assert [path.name for path in tmp_path.iterdir()] == ["mine.png"]
 
 
-def test_images_of_other_sizes_come_back_in_their_own(parts, folder, tmp_path):
-    small = np.load(folder / "bars0.npy")[:15, :20]
-    Image.fromarray(np.where(small, 0, 255).astype(np.uint8)).save(tmp_path / "small.png")
-    result = inside(
-        "denoise", parts[0], tmp_path / "small.png", folder / "scans", "-o", tmp_path / "out"
-    )
-    assert result.returncode == 0, result.stderr
-    assert "padded" in result.stderr
-    with Image.open(tmp_path / "out" / "small.png") as picture:
-        assert picture.size == (20, 15)
-
-
 def test_inpaint_fills_in_under_the_mask_and_nowhere_else(parts, folder, tmp_path, hcnet):
     scan, mask = folder / "scans" / "page0.png", np.zeros((24, 24), bool)
     mask[8:14, 8:14] = True
@@ -170,15 +158,6 @@ def test_cluster_gives_templates(network, folder, hcnet):
     assert [int(row["template"]) for row in rows(result.stdout)] == expected
 
 
-def test_encode_a_network_names_layers(network, folder):
-    result = inside("encode", network[0], folder / "shapes.npz")
-    first = [row for row in rows(result.stdout) if row["page"] == "0"]
-    assert first[0]["layer"] == "2"  # the template comes first
-    with np.load(folder / "shapes.npz") as data:
-        found = HCN.load(network[0]).placements(data["X"][:1])
-    assert len(first) == len(found)
-
-
 def test_encode_draws_what_explains_the_images_of_a_network(network, folder, tmp_path):
     with np.load(folder / "shapes.npz") as data:
         X = data["X"][:4]
@@ -225,11 +204,6 @@ def test_other_commands_that_need_another_model_say_so(parts, network, tmp_path)
     said = one_sentence(inside("render", network[0], tmp_path / "a.csv", "-o", tmp_path / "a.png"))
     assert "render needs parts" in said
     assert "use hcnet denoise" in said
-
-
-def test_images_that_do_not_fit_the_network_are_one_sentence(network, folder, tmp_path):
-    result = inside("classify", network[0], folder / "scans")
-    assert "but the network has 1 of 25×25" in one_sentence(result)
 
 
 def test_report_is_one_file_about_the_model_and_the_images(parts, folder, tmp_path, hcnet):

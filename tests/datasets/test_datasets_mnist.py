@@ -80,13 +80,6 @@ def test_the_environment_names_a_folder(tmp_path, monkeypatch, inside):
     assert_same(mnist(tmp_path / "other"), digits(seed=1))  # what is passed goes first
 
 
-def test_a_copy_in_the_cache_folder_needs_no_network(tmp_path):
-    write(cache_folder("mnist"), digits())
-    assert tmp_path in cache_folder("mnist").parents
-    assert_same(mnist(), digits())
-    assert_same(mnist(download=False), digits())
-
-
 @pytest.mark.parametrize("download", [True, False])
 def test_without_copy_and_network_a_sentence_says_where_files_go(download):
     with pytest.raises(FileNotFoundError) as error:
@@ -97,15 +90,6 @@ def test_without_copy_and_network_a_sentence_says_where_files_go(download):
     assert all(f"{name}.gz" in text for name in NAMES)
     assert ("download=False" in text) == (not download)
     assert not cache_folder("mnist").exists()
-
-
-def test_missing_files_are_named(tmp_path):
-    write(tmp_path / "data", digits())
-    (tmp_path / "data" / f"{NAMES[3]}.gz").unlink()
-    with pytest.raises(FileNotFoundError, match=r"but t10k-labels-idx1-ubyte\.gz is not there"):
-        mnist(tmp_path / "data")
-    with pytest.raises(FileNotFoundError, match=r"nowhere must hold the four files.*are not there"):
-        mnist(tmp_path / "nowhere")
 
 
 def spoil(change, name=NAMES[0]):

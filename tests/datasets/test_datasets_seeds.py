@@ -55,16 +55,3 @@ def test_same_seed_same_bits_and_another_seed_other_bits(generate):
     assert digest(generate(random_state=np.int64(7))) == first
     assert digest(generate(random_state=np.random.default_rng(7))) == first
     assert digest(generate(random_state=8)) != first
-
-
-@pytest.mark.parametrize("generate", DIGESTS, ids=lambda generate: generate.__name__)
-def test_without_a_seed_every_call_differs(generate):
-    assert digest(generate()) != digest(generate())
-
-
-def test_random_patterns_follow_the_seed():
-    first = deconvolution(patterns="random", random_state=0)
-    again = deconvolution(patterns="random", random_state=0)
-    np.testing.assert_array_equal(first.features, again.features)
-    other = deconvolution(patterns="random", random_state=1)
-    assert (first.features != other.features).any()

@@ -58,37 +58,6 @@ def test_edges_are_as_defined(n, sigma, threshold, outside, mode):
     np.testing.assert_array_equal(edges, expected)
 
 
-@pytest.mark.parametrize(("n", "shared"), [(8, 0.9), (16, 0.8), (4, 0)])
-def test_edges_between_directions_are_in_both(n, shared):
-    images = blobs()
-    edges = OrientedEdges(n, shared=shared, threshold=0.1).transform(images)
-    expected = [by_definition(image, n, 1, 0.1, "constant", shared) for image in images]
-    np.testing.assert_array_equal(edges, expected)
-    alone = OrientedEdges(n, threshold=0.1).transform(images)
-    assert (edges >= alone).all()
-    assert edges.sum() > 1.1 * alone.sum()
-
-
-def test_a_quarter_turn_of_the_image_turns_the_channels():
-    images = blobs()
-    edges = OrientedEdges().transform(images)
-    turned = OrientedEdges().transform(np.rot90(images, axes=(2, 1)))  # to the right
-    np.testing.assert_array_equal(np.rot90(np.roll(edges, 4, axis=1), axes=(3, 2)), turned)
-
-
-def test_the_negative_has_the_same_edges_the_other_way_round():
-    images, edges = blobs(), OrientedEdges(outside="repeat", threshold=0.1)
-    opposite = np.roll(edges.transform(images), 8, axis=1)
-    np.testing.assert_array_equal(edges.transform(1 - images), opposite)
-
-
-@pytest.mark.parametrize("n", [1, 4, 16, 23])
-def test_a_pixel_is_on_in_at_most_one_channel(n):
-    edges = OrientedEdges(n, threshold=0).transform(blobs())
-    assert edges.any()
-    assert edges.sum(axis=1).max() == 1
-
-
 @pytest.mark.parametrize("sigma", [1e-300, 0.01, 0.05, 0.3, 0.5, 1, 3])
 def test_a_step_has_one_edge_on_its_bright_side_of_a_strength_of_its_contrast(sigma):
     image = np.zeros((1, 40, 40))
@@ -117,13 +86,6 @@ def test_bytes_floats_booleans_and_a_channel_axis_mean_the_same():
     binary = grey > 127
     expected = OrientedEdges().transform(binary.astype(np.uint8) * 255)
     np.testing.assert_array_equal(OrientedEdges().transform(binary), expected)
-
-
-def test_the_number_of_images_changes_nothing():
-    images = blobs(n=150)
-    together = OrientedEdges().transform(images)
-    one_by_one = [OrientedEdges().transform(image[None])[0] for image in images]
-    np.testing.assert_array_equal(together, one_by_one)
 
 
 def test_it_is_a_scikit_learn_transformer():

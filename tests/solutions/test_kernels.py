@@ -11,8 +11,13 @@ from hcnet.layers import FeatureLayer
 from hcnet.objective import Priors, estimate
 from hcnet.solutions import kernels
 from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import NOWHERE, Feature, concatenate_offsets
-from hcnet.solutions.improver import Improver, _together
+from hcnet.solutions.explanation import (
+    NOWHERE,
+    Feature,
+    concatenate_candidates,
+    concatenate_offsets,
+)
+from hcnet.solutions.improver import Improver
 
 # images, channels, image size, window, border, share of missing pixels
 SHAPES = {
@@ -78,7 +83,7 @@ class Problem:
 
     def candidates(self):
         """Positions, owners and bounds of all candidates."""
-        positions, fits, owned = _together([feature.candidates for feature in self.weighted()])
+        positions, fits, owned, *_ = concatenate_candidates(self.weighted())
         return positions, np.repeat(np.arange(len(self.W)), np.diff(owned)), K1 * fits
 
     def weighted(self):
@@ -87,17 +92,15 @@ class Problem:
 
     def place(self, cost):
         """Greedy placement from scratch: placements and cover."""
-        found = _together([feature.candidates for feature in self.weighted()])
+        found = concatenate_candidates(self.weighted())[:3]
         cover = self.make_cover(NOWHERE)
         model = *self.offsets, self.geometry, K1, K0, cost
         return kernels.place_greedily(self.sign, cover, *found, *model), cover
 
     def exchange(self, placements, cost, passes=1, again=False):
         """Some passes; with `again`, all placements are looked at in each."""
-        tiles = [feature.tiles for feature in self.weighted()]
-        positions, fits, owned = _together([tile.candidates for tile in tiles])
-        begin = np.stack([tile.begin for tile in tiles]) + owned[:-1, None]
-        tiled = positions, fits, begin, np.stack([tile.best for tile in tiles], axis=-1)
+        positions, fits, _, begin, best = concatenate_candidates(self.weighted())
+        tiled = positions, fits, begin, best
         cover = self.make_cover(placements)
         after = placements.copy()
         visited, changed = np.zeros(len(after), np.int64), np.zeros(begin.shape[1] - 1, np.int64)
@@ -146,7 +149,7 @@ def test_candidates_are_where_a_feature_fits(shape, seed, ratio):
         on, off = np.sum(below > 0), np.sum(below < 0)
         if on > ratio * off:
             wanted.append((at, on - ratio * off))
-    found = Feature(p.canvas, p.W[0], ratio).candidates
+    found = Feature(p.canvas, p.W[0], ratio).candidates[:2]
     assert sorted(zip(*found, strict=True)) == wanted
 
 
@@ -159,12 +162,11 @@ def test_tiles_hold_all_candidates_the_best_first(shape, seed):
     cols = -(-ws // w)
     rows = -(-hs // h)
     for feature in p.features:
-        tiles = feature.tiles
-        positions, fits = tiles.candidates
-        assert len(tiles.begin) == len(tiles.best) + 1 == p.canvas.n_images * rows * cols + 1
-        for t, best in enumerate(tiles.best):
-            here = slice(tiles.begin[t], tiles.begin[t + 1])
-            n, r, c = kernels.locate(positions[here], p.geometry)
+        positions, fits, begin, bests = feature.candidates
+        assert len(begin) == len(bests) + 1 == p.canvas.n_images * rows * cols + 1
+        for t, best in enumerate(bests):
+            here = slice(begin[t], begin[t + 1])
+            n, r, c = kernels.locate.py_func(positions[here], p.geometry)
             assert ((n * rows + r // h) * cols + c // w == t).all()
             assert (np.diff(fits[here]) <= 0).all()
             assert best == max(fits[here], default=0)
@@ -385,7 +387,7 @@ def test_improvement_stops_before_it_gets_worse(bits, best, monkeypatch):
     p = Problem("full", 0)
     start = p.improver.evaluate(p.features, p.placements)
     rounds = iter([replace(start, bits=float(x)) for x in bits])
-    monkeypatch.setattr(p.improver, "_fit_weights", lambda *_: next(rounds))
+    monkeypatch.setattr(p.improver, "evaluate", lambda *_: next(rounds))
     assert (
         p.improver.improve(p.features, p.placements, replace(start, bits=99.0), p.rng).bits == best
     )

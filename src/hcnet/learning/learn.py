@@ -188,7 +188,10 @@ class _Learner:
         moves: dict[str, MoveStatistics] = {}
         if self.options.algorithm == "refined" and not status.cut_short:
             search = Search(self.improver, found, self.rng, self.max_features, known_ends)
-            refined = self._refine(search)
+            self.progress.stage("Refining", search.expected_steps)
+            report = _reporter(self.progress, search.state, lambda: search.expected_steps)
+            limits = Limits(max_seconds=self._left())
+            refined = run(search, limits, report, self.keeper)
             # What the search holds is never worse than the driver's best, and tidier if as good.
             found = self.improver.centred(search.now)
             status, moves = refined.status, search.statistics
@@ -208,11 +211,6 @@ class _Learner:
             history=history,
             moves=moves,
         )
-
-    def _refine(self, search: Search) -> Outcome[Explanation]:
-        self.progress.stage("Refining", search.expected_steps)
-        report = _reporter(self.progress, search.state, lambda: search.expected_steps)
-        return run(search, Limits(max_seconds=self._left()), report, self.keeper)
 
     def _left(self) -> float | None:
         """Seconds until the deadline; a run always makes one step."""

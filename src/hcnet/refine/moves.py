@@ -28,13 +28,13 @@ Weights = NDArray[np.int8]
 MOST = (0.75, 0.7, 0.65, 0.6)
 # One window must hold this share of two features' pixels for them to be merged.
 HELD = 0.9
-# Merges that are tried as the second step after a deletion that costs little.
+# Merges that are tried as a second step after a deletion that costs little.
 SECOND_MERGES = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A starting point, and the most rounds of improvement for it (0: it is improved already)."""
+    """A starting point, and the most rounds of improvement for it."""
 
     features: Sequence[Feature]
     placements: IntArray
@@ -199,21 +199,19 @@ def delete(
 ) -> Iterator[Proposal]:
     """Take feature f away."""
     if f < len(now.features):
-        start = _without(now.features, now.placements, [f])
-        yield from _in_two_steps(start, now, improver, rng)
+        yield _without(now.features, now.placements, [f])
 
 
 def absorb(
     now: Explanation, improver: Improver, rng: np.random.Generator, f: int
 ) -> Iterator[Proposal]:
     """Take feature f away after the others have taken over the pixels that they can."""
-    if f >= len(now.features) or len(now.features) == 1:
-        return
-    # Improvement begins with placements, so the weights must change before: placements frozen.
-    start = _without(now.features, now.placements, [f])
-    features = improver.absorb(start.features, start.placements, now.counts)
-    if features is not None:
-        yield Proposal(features, start.placements)
+    if f < len(now.features) > 1:
+        # Improvement begins with placements, so the weights must change before.
+        start = _without(now.features, now.placements, [f])
+        features = improver.fit_weights(start.features, start.placements, improver.tolerant(now))
+        if features != start.features:
+            yield Proposal(features, start.placements)
 
 
 def dissolve(
@@ -238,8 +236,18 @@ def dissolve(
             placements = np.concatenate([rest, joined])
             unions += 1
     if unions > 1:  # `merge` has tried the union with a single partner
-        start = _without(features, placements, [f])
-        yield from _in_two_steps(start, now, improver, rng)
+        yield _without(features, placements, [f])
+
+
+def regroup(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+    """A second step after a deletion that costs little.
+
+    Features that take the place of the deleted one may stand in pairs that are worth a feature of
+    their own, or fit badly where it had hidden a part.
+    """
+    yield from islice(merge(now, improver, rng), SECOND_MERGES)
+    yield from birth(now, improver, rng)
+    yield from split(now, improver, rng)
 
 
 def place_by_messages(
@@ -264,8 +272,10 @@ def tidy(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iter
         for k in np.argsort(sizes, kind="stable")[: n - 1]:
             features = list(now.features)
             features[f] = improver.feature(feature.weights & (pieces != k + 1))
-            taken = improver.absorb(features, now.placements, now.counts, frozen=f)
-            yield Proposal(taken or features, now.placements)
+            priors = improver.tolerant(now)
+            yield Proposal(
+                improver.fit_weights(features, now.placements, priors, frozen=f), now.placements
+            )
 
 
 def shift(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -401,22 +411,6 @@ def _pairs(placements: IntArray, f: int, g: int, dr: int, dc: int) -> tuple[IntA
             taken[z] = taken[other] = True
             firsts.append(z)
     return placements[firsts], placements[~taken]
-
-
-def _in_two_steps(
-    start: Proposal, now: Explanation, improver: Improver, rng: np.random.Generator
-) -> Iterator[Proposal]:
-    """The start, improved; if it costs less than a feature more than now, moves from there on.
-
-    Where a feature is gone, those that take its place may stand in pairs that are worth a feature
-    of their own, or fit badly where it had hidden a part.
-    """
-    found = improver.improve(start.features, start.placements, now, rng)
-    yield Proposal(found.features, found.placements, rounds=0)
-    if now.bits - 1e-6 < found.bits < now.bits + now.feature_bits:
-        yield from islice(merge(found, improver, rng), SECOND_MERGES)
-        yield from birth(found, improver, rng)
-        yield from split(found, improver, rng)
 
 
 def _joined(pairs: IntArray, top: int, left: int, f: int, canvas: Canvas) -> IntArray:

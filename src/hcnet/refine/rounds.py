@@ -22,7 +22,8 @@ class Attempt:
     `limit` is how many proposals are improved before the next attempt (None: all).  `skip` is how
     many attempts further the search is after a success: 0 tries the same move once more, 2 leaves
     the next one out.  A move that is not `random` makes the same proposals as long as the solution
-    stays; `key` names it then.
+    stays; `key` names it then.  `second` is a move to go on with from a proposal that has failed,
+    but by less than the bits of a feature.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Attempt:
     skip: int = 1
     random: bool = False
     feature: int | None = None
+    second: Move | None = None
 
     @property
     def key(self) -> str:
@@ -62,12 +64,16 @@ def changes(thorough: bool) -> list[Attempt]:
 
 def deletions(order: Sequence[int]) -> list[Attempt]:
     """The second part: take features away, in this order, and place the others anew."""
-    ways = ("absorb", moves.absorb), ("delete", moves.delete), ("dissolve", moves.dissolve)
+    ways = (
+        ("absorb", moves.absorb, None),
+        ("delete", moves.delete, moves.regroup),
+        ("dissolve", moves.dissolve, moves.regroup),
+    )
     return [
         *[
-            Attempt(name, partial(move, f=f), None, skip=len(ways) - k, feature=f)
+            Attempt(name, partial(move, f=f), None, len(ways) - k, feature=f, second=second)
             for f in order
-            for k, (name, move) in enumerate(ways)
+            for k, (name, move, second) in enumerate(ways)
         ],
         Attempt("scratch", moves.scratch),
     ]

@@ -82,11 +82,17 @@ class Search(Stateful):
             proposals = islice(attempt.move(self.now, self.improver, rng), failed, last)
             for proposal in proposals:
                 record.tried += 1
-                found = self.improver.improve(
-                    proposal.features, proposal.placements, self.now, rng, proposal.rounds
-                )
-                fits = self.max_features is None or len(found.features) <= self.max_features
-                better = fits and found.bits < self.now.bits - SAME
+                start = proposal.features, proposal.placements
+                found = self.improver.improve(*start, self.now, rng, proposal.rounds)
+                lost = found.bits - self.now.bits
+                if attempt.second is not None and -SAME < lost < self.now.feature_bits:
+                    for way in attempt.second(found, self.improver, rng):
+                        start = way.features, way.placements
+                        other = self.improver.improve(*start, self.now, rng, way.rounds)
+                        if self._better(other):
+                            found = other
+                            break
+                better = self._better(found)
                 if better:
                     record.accepted += 1
                     record.bits_saved += self.now.bits - found.bits
@@ -101,6 +107,10 @@ class Search(Stateful):
         if self._at >= len(self._part):
             self._next_part()
         return True
+
+    def _better(self, found: Explanation) -> bool:
+        fits = self.max_features is None or len(found.features) <= self.max_features
+        return fits and found.bits < self.now.bits - SAME
 
     def measure(self) -> Measurement:
         """Joint log-probability of the best solution so far."""

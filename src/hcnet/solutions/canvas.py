@@ -54,23 +54,12 @@ class Canvas:
         height, width = self.size
         return self.layer.n_channels * height * width, width, hs, ws, h, w, self.n_images
 
-    def tiles_at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tiles, one window large each, that positions of S (counted through all) lie in."""
-        hs, ws = self.layer.placement_size
-        return self._tile(positions // (hs * ws), positions // ws % hs, positions % ws)
-
-    def tiles_of_pixels(self, pixels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tiles that flat padded pixels lie in; those beyond the last position: the last tile."""
-        image, width, hs, ws, _, _, _ = self.geometry
-        rows, columns = pixels // width % self.size[0], pixels % width
-        return self._tile(pixels // image, np.minimum(rows, hs - 1), np.minimum(columns, ws - 1))
-
-    def _tile(
-        self, n: NDArray[np.int64], r: NDArray[np.int64], c: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        hs, ws = self.layer.placement_size
-        h, w = self.layer.feature_size
-        return (n * -(-hs // h) + r // h) * -(-ws // w) + c // w
+    def tiles(self, pixels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Tiles, one window large each, of flat padded pixels; the last one beyond all of S."""
+        image, width, hs, ws, h, w, _ = self.geometry
+        r = np.minimum(pixels // width % self.size[0], hs - 1)
+        c = np.minimum(pixels % width, ws - 1)
+        return np.asarray((pixels // image * -(-hs // h) + r // h) * -(-ws // w) + c // w)
 
     def offsets(self, weights: BoolArray) -> NDArray[np.int64]:
         """Flat padded pixels that a feature (channels, h, w) covers, from its position on."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,38 +17,17 @@ from hcnet.solutions import kernels
 from hcnet.solutions.canvas import Canvas
 
 IntArray = NDArray[np.int64]
-Value = TypeVar("Value")
 NOWHERE: IntArray = np.empty((0, 4), np.int64)
 
 
-class once(Generic[Value]):  # noqa: N801
-    """A property that is worked out when it is first asked for.
-
-    `functools.cached_property` does the same, but until Python 3.12 with one lock for all
-    instances: of many threads one would work.
-    """
-
-    def __init__(self, work_out: Callable[[Any], Value]) -> None:
-        self._work_out = work_out
-        self.__doc__ = work_out.__doc__
-
-    def __get__(self, instance: Any, owner: type) -> Value:
-        value = self._work_out(instance)
-        instance.__dict__[self._work_out.__name__] = value  # is found first from now on
-        return value
-
-
 class Candidates(NamedTuple):
-    """Positions where a feature has more on pixels than off pixels below it."""
+    """Positions where a feature has more on pixels than off pixels below it.
+
+    They come tile by tile, each one window large; in a tile those that fit best come first.
+    """
 
     positions: IntArray
     fits: NDArray[np.float64]  # on pixels, less off pixels × the ratio of their evidence
-
-
-class Tiles(NamedTuple):
-    """Candidates tile by tile, each one window large; in a tile those that fit best come first."""
-
-    candidates: Candidates
     begin: IntArray  # where each tile begins; one more than there are tiles
     best: NDArray[np.float64]  # how well the first of each tile fits
 
@@ -60,12 +40,12 @@ class Feature:
     weights: BoolArray  # (channels, height, width)
     ratio: float  # evidence of an off pixel, in units of that of an on pixel
 
-    @once
+    @cached_property
     def offsets(self) -> IntArray:
         """Flat padded pixels that it covers, from its position on."""
         return self.canvas.offsets(self.weights)
 
-    @once
+    @cached_property
     def box(self) -> tuple[int, int, int, int]:
         """First and last row and column that it covers; of nothing, those of its window."""
         covered: BoolArray = np.any(self.weights, axis=0)
@@ -74,32 +54,22 @@ class Feature:
             return 0, covered.shape[0] - 1, 0, covered.shape[1] - 1
         return int(rows[0]), int(rows[-1]), int(columns[0]), int(columns[-1])
 
-    @once
-    def tiles(self) -> Tiles:
-        """The positions where it fits the image at all, by where they are."""
-        canvas = self.canvas
-        _, _, hs, ws, h, w, n_images = canvas.geometry
-        found = Candidates(*_room(n_images * hs * ws))
-        n = kernels.find_candidates(
-            canvas.sign.reshape(-1), self.offsets, canvas.geometry, self.ratio, found
-        )
-        ordered = Candidates(*_room(n))
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The positions where it fits the image at all."""
+        sign, geometry = self.canvas.sign.reshape(-1), self.canvas.geometry
+        _, _, hs, ws, h, w, n_images = geometry
+        size = n_images * hs * ws
+        found = np.empty(size, np.int64), np.empty(size)
+        n = kernels.find_candidates(sign, self.offsets, geometry, self.ratio, found)
+        positions, fits = np.empty(n, np.int64), np.empty(n)
         begin = np.empty(n_images * -(-hs // h) * -(-ws // w) + 1, np.int64)
-        positions, fits = found.positions[:n], found.fits[:n]
-        kernels.tile_candidates(positions, fits, canvas.geometry, ordered, begin)
+        unordered = found[0][:n], found[1][:n]
+        kernels.tile_candidates(*unordered, geometry, (positions, fits), begin)
         filled = begin[1:] > begin[:-1]
         best = np.zeros(len(filled))
-        best[filled] = ordered.fits[begin[:-1][filled]]
-        return Tiles(ordered, begin, best)
-
-    @property
-    def candidates(self) -> Candidates:
-        """The same without the tiles."""
-        return self.tiles.candidates
-
-
-def _room(n: int) -> tuple[IntArray, NDArray[np.float64]]:
-    return np.empty(n, np.int64), np.empty(n)
+        best[filled] = fits[begin[:-1][filled]]
+        return Candidates(positions, fits, begin, best)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +82,7 @@ class Explanation:
     counts: Counts
     bits: float
 
-    @once
+    @cached_property
     def usage(self) -> IntArray:
         """Placements per feature."""
         return np.bincount(self.placements[:, 1], minlength=len(self.features))
@@ -141,3 +111,22 @@ def concatenate_offsets(features: Sequence[Feature]) -> tuple[IntArray, IntArray
     if not features:
         return np.empty(0, np.int64), starts
     return np.concatenate([feature.offsets for feature in features]), starts
+
+
+def concatenate_candidates(
+    features: Sequence[Feature],
+) -> tuple[IntArray, NDArray[np.float64], IntArray, IntArray, NDArray[np.float64]]:
+    """All candidates in one: positions, fits, and where those of each feature begin.
+
+    Then, where those of feature f in a tile begin, ``begin[f, tile]``, and how well the best of
+    them fits, ``best[tile, f]``.
+    """
+    found = [feature.candidates for feature in features]
+    owned = np.cumsum([0] + [len(candidates.fits) for candidates in found])
+    return (
+        np.concatenate([candidates.positions for candidates in found]),
+        np.concatenate([candidates.fits for candidates in found]),
+        owned,
+        np.stack([candidates.begin for candidates in found]) + owned[:-1, None],
+        np.stack([candidates.best for candidates in found], axis=-1),
+    )

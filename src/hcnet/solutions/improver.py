@@ -14,10 +14,10 @@ from hcnet.solutions import kernels
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import (
     NOWHERE,
-    Candidates,
     Explanation,
     Feature,
     IntArray,
+    concatenate_candidates,
     concatenate_offsets,
 )
 
@@ -84,6 +84,10 @@ class Improver:
             empty=empty,
         )
 
+    def tolerant(self, now: Explanation) -> Priors:
+        """The priors that fit a solution, with errors cheap enough for it to change."""
+        return estimate(now.counts, self.priors, LEAST_NOISE)
+
     def improve(
         self,
         features: Sequence[Feature],
@@ -99,16 +103,15 @@ class Improver:
         `now` does not have may take the place of several placements at a time.  No more rounds
         follow where they cannot be expected to lead to a shorter code than that of `now`.
         """
-        if not rounds:
-            return self.evaluate(features, placements)
-        priors = estimate(now.counts, self.priors, LEAST_NOISE)
+        priors = self.tolerant(now)
         best: Explanation | None = None
         # A round gains less than the one before.  The first of a new feature is not known; few that
         # lack more than its weights cost twice come to anything.
         gained = now.feature_bits if len(features) > len(now.features) else math.inf
         for _ in range(rounds):
             placements = self.place(features, placements, priors, rng, now=now, near=best is None)
-            found = self._fit_weights(features, placements, priors)
+            fitted = self.fit_weights(features, placements, priors)
+            found = self.evaluate(fitted, placements)
             if best is not None:
                 gained = best.bits - found.bits
                 if gained < 1e-6:
@@ -147,11 +150,9 @@ class Improver:
         offsets, starts = concatenate_offsets(features)
         model = offsets, starts, geometry, k1, k0, cost
         cover = kernels.make_cover(placements, offsets, starts, geometry, self._sign.size)
-        positions, fits, owned = _together([feature.candidates for feature in features])
+        positions, fits, owned, begin, best = concatenate_candidates(features)
         added = kernels.place_greedily(self._sign, cover, positions, fits, owned, *model)
         placements = np.concatenate([placements, added])
-        begin = np.stack([feature.tiles.begin for feature in features]) + owned[:-1, None]
-        best = np.stack([feature.tiles.best for feature in features], axis=-1)
         visited = np.zeros(len(placements), np.int64)
         changed = np.zeros(len(best), np.int64)
         if now is not None and len(placements):
@@ -165,8 +166,10 @@ class Improver:
             visited = np.zeros(len(placements), np.int64)
             if near and tuple(features) != now.features:
                 visited[:] = 1
-                changed[self.canvas.tiles_at(positions[good])] = 1
-                changed[self.canvas.tiles_of_pixels(np.flatnonzero(cover != now.cover))] = 1
+                i, r, c = kernels.locate.py_func(positions[good], geometry)
+                corners = i * geometry[0] + r * geometry[1] + c
+                changed[self.canvas.tiles(corners)] = 1
+                changed[self.canvas.tiles(np.flatnonzero(cover != now.cover))] = 1
         tiled = positions, fits, begin, best
         for _ in range(exchanges):
             turn = rng.permutation(len(placements))
@@ -177,21 +180,6 @@ class Improver:
             if not changes:
                 break
         return placements
-
-    def absorb(
-        self,
-        features: Sequence[Feature],
-        placements: IntArray,
-        start: Counts,
-        frozen: int | None = None,
-    ) -> list[Feature] | None:
-        """Weights given frozen placements; None if no weight changes.
-
-        The weights of feature `frozen` stay as they are.
-        """
-        priors = estimate(start, self.priors, LEAST_NOISE)
-        fitted, touched = self._fit(features, placements, priors, frozen)
-        return fitted if touched else None
 
     def weight_gains(self, now: Explanation, f: int) -> NDArray[np.float64]:
         """What each weight of a feature gains by being on, given all else.
@@ -212,20 +200,16 @@ class Improver:
         noise = priors.noise
         return np.asarray(noise.k1 * on + noise.k0 * off + float(logit(priors.p_W)))
 
-    def _fit_weights(
-        self, features: Sequence[Feature], placements: IntArray, priors: Priors
-    ) -> Explanation:
-        return self.evaluate(self._fit(features, placements, priors)[0], placements)
-
-    def _fit(
+    def fit_weights(
         self,
         features: Sequence[Feature],
         placements: IntArray,
         priors: Priors,
         frozen: int | None = None,
-    ) -> tuple[list[Feature], bool]:
+    ) -> list[Feature]:
+        """Weights given the placements; the weights of feature `frozen` stay as they are."""
         if not features:
-            return [], False
+            return []
         assert priors.p_W is not None
         W = np.stack([feature.weights for feature in features]).astype(np.int8)
         cover = kernels.make_cover(
@@ -244,10 +228,7 @@ class Improver:
             float(logit(priors.p_W)),
             3,
         )
-        fitted = [
-            self.feature(W[f]) if touched[f] else feature for f, feature in enumerate(features)
-        ]
-        return fitted, bool(touched.any())
+        return [self.feature(W[f]) if touched[f] else feature for f, feature in enumerate(features)]
 
     def centred(self, found: Explanation) -> Explanation:
         """The same with all features in the middle of their windows.
@@ -279,15 +260,6 @@ class Improver:
                 inside[mine] = fits
                 centred[f] = self.feature(np.roll(feature.weights, (dr, dc), (1, 2)))
         return centred, placements[inside]
-
-
-def _together(found: Sequence[Candidates]) -> tuple[IntArray, NDArray[np.float64], IntArray]:
-    """All candidates in one: positions, how well they fit, and where those of each begin."""
-    return (
-        np.concatenate([candidates.positions for candidates in found]),
-        np.concatenate([candidates.fits for candidates in found]),
-        np.cumsum([0] + [len(candidates.fits) for candidates in found]),
-    )
 
 
 def _promising(

@@ -1,4 +1,4 @@
-"""The demonstration: learn the letters of one noisy picture, and show what was found."""
+"""The demonstration: learn the letters of one noisy picture, and draw the result."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from hcnet.images import BoolArray
 from hcnet.metrics import matched_iou, true_compression
 
 NOISE = 0.03
-# A little larger than the largest letter (9×11), whose size one would not know.
+# A little larger than the largest letter (9×11), as if its size were unknown.
 FEATURE_SIZE = (12, 12)
 
 
 PICTURES = ("image.png", "parts.png", "placements.png", "reconstruction.png", "overview.png")
 MODEL = "letters.hcn"
-PAGE = "page.png"  # the image as it is, for the commands that read image files
+PAGE = "page.png"  # the image itself, for commands that read image files
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """What was found: as a table for people, and as numbers."""
+    """The result, as a table and as numbers."""
 
     text: str
     result: dict[str, Any]
@@ -50,7 +50,7 @@ def run_demo(folder: Path, seed: int, verbose: bool, overwrite: bool = False) ->
     learner.fit(data.images)
     seconds = time.perf_counter() - began
     if learner.status_ == Status.INTERRUPTED.value:
-        # Learning ends well on Ctrl-C, with what it has; whoever pressed it wants to leave.
+        # Learning stops on Ctrl-C with a result, but the user wants to leave.
         raise KeyboardInterrupt
     reconstruction = learner.denoise(data.images)
     written = _write(folder, data, learner, reconstruction)

@@ -1,4 +1,4 @@
-"""How well learned parts match known ones, and how well the known ones would have done."""
+"""Agreement of learned with known parts, and the code length of the known parts."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def _parts(name: str, parts: ArrayLike) -> list[BoolArray]:
 def true_compression(
     data: PartsData, feature_size: tuple[int, int], border: Border = "full"
 ) -> float:
-    """Compression ratio that the true parts at their true places reach: what to aim for.
+    """Compression ratio of the true parts at their true places, the target of learning.
 
-    Learned parts can do slightly better, because flipped pixels let other placements pay.
+    Learned parts can be slightly better, because flipped pixels make other placements pay.
     With ``border="valid"`` placements whose window leaves the image are left out.
     """
     improver, found = true_explanation(data, feature_size, border)
@@ -74,10 +74,10 @@ def true_compression(
 
 
 def bits_saved(improver: Improver, found: Explanation) -> NDArray[np.float64]:
-    """By how much the code would grow without each feature, the others taking over.
+    """The bits by which the code grows without each feature, if the others take over its pixels.
 
-    A rare part, or one that others make up together (a d from a c and an l), can cost more to
-    describe than it saves.
+    A rare part, or one that others make up together (a d from a c and an l), can cost more bits
+    than it saves.
     """
     saved = np.zeros(len(found.features))
     for f in range(len(found.features)):

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.exceptions import DataConversionWarning
 from small_networks import known, small, tiny
 
-from hcnet import HCN, Inference, Layer
+from hcnet import HCN, Engine, Inference, Layer
 
 METHODS = ("explain", "forward", "passing")
 
@@ -202,7 +202,7 @@ BAD_OPTIONS = [
     ({"max_iter": 0}, "max_iter must be a whole number of at least 1, or None for the default"),
     ({"max_seconds": 0}, "max_seconds must be a positive number, or None for no limit"),
     ({"max_memory": 0}, "max_memory must be a whole number of at least 1, or None for no limit"),
-    ({"schedule": "never"}, "schedule must be one of 'sequential'"),
+    ({"engine": Engine(schedule="never")}, "engine.schedule must be one of 'sequential'"),
     ({"engine": "steam"}, "engine must be one of 'active', 'beliefs', 'dense', 'reference'"),
     ({"random_state": -1}, "random_state must be None, a whole number"),
     ({"n_classes": 10**30}, "n_classes must be at most 1048576, got 1"),

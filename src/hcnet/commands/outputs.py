@@ -63,8 +63,8 @@ def write_table(
     """A table as CSV, or as JSON under its `name` with `more`; to a file or to the terminal."""
     path = options.output
     if options.json or (path is not None and path.suffix == ".json"):
-        told = more | {name: [dict(zip(header, row, strict=True)) for row in rows]}
-        text = as_json(told) + "\n"
+        content = more | {name: [dict(zip(header, row, strict=True)) for row in rows]}
+        text = as_json(content) + "\n"
     else:
         file = io.StringIO()
         csv.writer(file, lineterminator="\n").writerows([header, *rows])

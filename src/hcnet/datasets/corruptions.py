@@ -1,4 +1,4 @@
-"""What can happen to grey images of ink (bright) on paper (dark): the paper's six corruptions."""
+"""The paper's six corruptions of grey images of bright ink on dark paper."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def border(
     above, below, left, right = rng.integers(reach, size=(4, len(pixels), 1, 1))
 
     def framed(by: int) -> BoolArray:
-        """What is left when so much more than the margins is taken away on every side."""
+        """The image without its margins and `by` more pixels on every side."""
         row, column = np.ogrid[: pixels.shape[1], : pixels.shape[2]]
         rows = (row >= above + by) & (row < pixels.shape[1] - below - by)
         columns = (column >= left + by) & (column < pixels.shape[2] - right - by)
@@ -208,7 +208,7 @@ def _like(images: ArrayLike, pixels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _squares(shape: tuple[int, ...], corners: NDArray[np.int64], size: int) -> BoolArray:
-    """Where squares with these top-left corners (images, squares, 2) are."""
+    """The pixels of squares with these top-left corners (images, squares, 2)."""
     where = np.zeros(shape, bool)
     row, column = np.ogrid[: shape[1], : shape[2]]
     for top, left in corners.transpose(1, 2, 0)[..., None, None]:

@@ -18,7 +18,7 @@ _PATIENCE = 30
 
 
 def cache_folder(name: str) -> Path:
-    """Where this system keeps what programs can fetch again."""
+    """The folder of this system for files that programs can fetch again."""
     home = Path.home()
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local"

@@ -114,7 +114,7 @@ def deconvolution(
 def _draw_placements(
     shape: tuple[int, int, int], p_on: float, minimum: int, rng: np.random.Generator
 ) -> BoolArray:
-    """Which pattern is on where, in one image."""
+    """The placements of the patterns in one image."""
     chance = rng.random(shape)
     # The smallest numbers are the ones that switch on first, so topping up needs no second draw.
     order = np.argsort(chance, axis=None, kind="stable")

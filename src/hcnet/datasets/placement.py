@@ -15,7 +15,7 @@ _RANDOM_TRIES = 30
 
 
 class _Board:
-    """Where the corner of each part may still go; here, anywhere once."""
+    """The free corners of each part; a part may overlap others, but not itself exactly."""
 
     def __init__(self, size: tuple[int, int], shapes: Sequence[tuple[int, int]]) -> None:
         self.shapes = shapes

@@ -130,7 +130,7 @@ def show_placements(
     index: int = 0,
     scale: int | None = None,
 ) -> Image.Image:
-    """Where the parts are: box and pixels of each placement over a pale copy of the image.
+    """Boxes and pixels of all placements over a pale copy of the image.
 
     `placements` are rows of image, feature, row and column, as `FeatureLearner.placements`
     returns them; those of image `index` are drawn.  Pixels that a part explains have its full
@@ -253,7 +253,7 @@ def show_completion(
 
 
 def _part(planes: BoolArray, colour: Colour | None, scale: int) -> Image.Image:
-    """A part in one colour, if told and if it has one channel."""
+    """A part, in one colour if there is one for it and it has one channel."""
     if colour is None or len(planes) > 1:
         return show_image(planes, scale=scale)
     return framed(paint(planes, None, colour), scale)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from hcnet.checks import check_choice, check_count, is_number
+from hcnet.checks import check_choice, check_count, check_number
 from hcnet.grey import check_grey
 from hcnet.images import BoolArray, FloatArray
 from hcnet.validation.parameters import check_share
@@ -136,16 +136,10 @@ class OrientedEdges(TransformerMixin, BaseEstimator):
         return edges
 
     def _check_parameters(self) -> None:
-        if check_count("n_orientations", self.n_orientations) > _MOST_ORIENTATIONS:
-            raise ValueError(
-                f"n_orientations must be at most {_MOST_ORIENTATIONS}, one per degree, got "
-                f"{self.n_orientations!r}; 16 tell strokes of all directions apart."
-            )
-        if not is_number(self.sigma) or not 0 < self.sigma <= _MOST_SIGMA:
-            raise ValueError(
-                f"sigma must be a positive number of pixels, at most {_MOST_SIGMA}, got "
-                f"{self.sigma!r}; 1 fits strokes that are two to four pixels thick."
-            )
+        hint = "16 distinguish strokes of all directions"
+        check_count("n_orientations", self.n_orientations, most=_MOST_ORIENTATIONS, hint=hint)
+        hint = "1 pixel fits strokes that are two to four pixels thick"
+        check_number("sigma", self.sigma, above=0, most=_MOST_SIGMA, hint=hint)
         check_share("threshold", self.threshold)
         check_share("shared", self.shared)
         check_choice("outside", self.outside, tuple(_OUTSIDE))
@@ -188,7 +182,7 @@ def _filters(
 def _strengths(
     images: FloatArray, sigma: float, mode: str, directions: NDArray[np.float64]
 ) -> Callable[[], Iterator[FloatArray]]:
-    """What gives the strengths in all directions, one after the other, whenever it is called."""
+    """A function that yields the edge strengths of one direction after the other."""
     smooth, slope, shares = _filters(sigma, directions)
 
     def filtered(across: NDArray[np.float64], along: NDArray[np.float64]) -> FloatArray:

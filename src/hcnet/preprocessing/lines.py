@@ -21,27 +21,26 @@ _MOST_SIDE = 1000
 class LineRemover(TransformerMixin, BaseEstimator):
     """Grey images without the straight lines that run from one side of them to another.
 
-    What crosses the whole image is no object in it: rulings, lines of a form, a frame, scratches.
-    A straight line in any direction counts as one if nearly all of it is bright.  Its bright
-    pixels are taken out and filled in from beside: each gets the mean of its neighbours that are
-    left, and where there is none, of those that have been filled in.  So a stroke that a line
-    crosses goes on below it.  Lines may be of any thickness; an image that is nothing but lines
-    stays as it is.
+    Such lines are rulings, frames, lines of a form or scratches, and not objects.  A straight line
+    in any direction is removed if nearly all of its pixels are bright.  Each of its bright pixels
+    gets the mean of its remaining neighbours; pixels without any get the mean of neighbours that
+    are already filled in.  A stroke that the line crosses therefore continues below it.  Lines may
+    have any thickness; an image of nothing but lines is not changed.
 
     Lines are bright on dark, as ink is for `OrientedEdges`, which comes next: invert images of dark
-    ink.  All lines are tried, so that time grows with the cube of the side: an image of 28×28 takes
-    0.3 ms, one of 500×500 two seconds.  There is nothing to learn: `fit` only checks.
+    ink.  The time grows with the cube of the side, because all lines are tried: an image of 28×28
+    takes 0.3 ms, one of 500×500 two seconds.  `fit` learns nothing and only checks.
 
     Parameters
     ----------
     bright : float, default=0.5
-        From which grey value on, of 0 to 1, a pixel may belong to a line.
+        Smallest grey value, from 0 to 1, of the pixels of a line.
     share : float, default=0.9
-        The least share of the pixels of a line that is bright.  Lower values find lines with gaps,
-        and slanted ones within grids, where there are none.
+        Smallest share of bright pixels in a line.  Lower values find lines with gaps, but also
+        slanted lines in grids that are not there.
     shortest : float, default=0.5
-        Lines that only cut off a corner of the image may be strokes.  The least length of a line,
-        counted in columns or rows, as a share of the shorter side of the image.
+        Smallest length of a line in columns or rows, as a share of the shorter side of the image.
+        Shorter lines, which only cut off a corner, may be strokes.
 
     Examples
     --------

@@ -78,7 +78,7 @@ def _refuse_paths(X: Any, how: str) -> None:
 
 
 def _check_values(array: NDArray[Any], mask: ArrayLike | None) -> BoolArray:
-    """Which entries are missing; an error unless all the others are 0 or 1."""
+    """The missing entries; an error unless all others are 0 or 1."""
     missing = np.zeros(array.shape, bool) if mask is None else check_mask(mask, array.shape)
     if array.dtype.kind == "f":
         nan = np.isnan(array)

@@ -348,7 +348,7 @@ def check_class_names(classes: ArrayLike | None, n_classes: int) -> NDArray[Any]
 
 
 def check_class_count(n_templates: int, per_class: int, n_classes: int | None) -> int:
-    """How many classes known templates make."""
+    """The number of classes of known templates."""
     count, rest = divmod(n_templates, per_class)
     if rest or n_classes not in (None, count):
         wanted = "a multiple of" if n_classes is None else f"{n_classes} classes ×"

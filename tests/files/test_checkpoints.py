@@ -238,21 +238,16 @@ def test_other_files_are_refused_and_stay(tmp_path):
         learner.fit(IMAGE, checkpoint=3)
 
 
-def test_a_checkpoint_of_another_version_is_refused(tmp_path):
+def test_a_checkpoint_is_no_model_and_of_one_version(tmp_path):
     path = tmp_path / "fit.ckpt"
     learner = FeatureLearner(3, 3, random_state=0).fit(IMAGE, checkpoint=path)
-    change(path, put("library", value="0.0.9"))
-    with pytest.raises(ValueError, match=r"of hcnet 0\.0\.9, and this is hcnet .* go on with that"):
-        learner.fit(IMAGE, checkpoint=path)
-
-
-def test_a_checkpoint_is_no_model(tmp_path):
-    path = tmp_path / "fit.ckpt"
-    FeatureLearner(3, 3, random_state=0).fit(IMAGE, checkpoint=path)
     with pytest.raises(ValueError, match="is a checkpoint of a fit and not a model; call that fit"):
         hcnet.load(path)
     with zipfile.ZipFile(path) as archive:
         assert archive.testzip() is None
+    change(path, put("library", value="0.0.9"))
+    with pytest.raises(ValueError, match=r"of hcnet 0\.0\.9, and this is hcnet .* go on with that"):
+        learner.fit(IMAGE, checkpoint=path)
 
 
 def test_damaged_checkpoints_are_refused(tmp_path, monkeypatch):

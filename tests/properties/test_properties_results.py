@@ -137,24 +137,6 @@ def test_a_model_is_saved_where_it_may_and_comes_back(models, place, kind, path,
             assert outcome(other.load, path) is None
 
 
-@given(st.data())
-@about("hcnet.load", examples=60)
-def test_any_bytes_are_a_model_or_a_sentence(models, place, data):
-    place.prepare()
-    model = models[data.draw(st.sampled_from(KINDS))]
-    path = model.save("model.hcn")
-    whole = path.read_bytes()
-    at, n = data.draw(st.integers(0, len(whole))), data.draw(st.integers(0, 40))
-    other = whole[:at] + data.draw(st.binary(max_size=20)) + whole[at + n :]
-    path.write_bytes(data.draw(st.sampled_from([other, whole[:at], other[at:], whole + other])))
-    changed = path.read_bytes() != whole
-    again = outcome(hcnet.load, path)
-    assert again is not None or changed
-    if again is not None:
-        assert type(again) is type(model)
-        assert outcome(again.save, "again.hcn") is not None
-
-
 @given(PATHS)
 @about("hcnet.load", *(f"hcnet.{kind}.load" for kind in KINDS), examples=60)
 def test_no_other_file_is_a_model(place, path):

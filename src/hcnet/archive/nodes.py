@@ -30,7 +30,7 @@ class ArraySource(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Node:
     """A value of the header, and the arrays that belong to it (`archive.contents.Contents`).
 

@@ -173,16 +173,16 @@ class Messages:
 
 
 def trees_of(
-    observed: BoolArray, rng: np.random.Generator, alike: bool = False
+    observed: BoolArray, rng: np.random.Generator, same_order: bool = False
 ) -> NDArray[np.int32]:
     """(n_trees, 4): image, channel, row and column of every tree of a run.
 
     One tree per observed element (an unobserved one would send exactly 0 for ever), shuffled
-    once, so that a schedule can take runs of neighbours in memory in random order.  With `alike`,
-    where everything is observed, one image comes after the other, each in the same random order,
-    so that what is inferred about an image does not depend on those beside it.
+    once, so that a schedule can take runs of neighbours in memory in random order.  With
+    `same_order`, where everything is observed, one image comes after the other, each in the same
+    random order, so that what is inferred about an image does not depend on those beside it.
     """
-    if not alike:
+    if not same_order:
         return _shuffled(observed, rng)
     one = _shuffled(observed[:1], rng)
     every = np.tile(one, (len(observed), 1))

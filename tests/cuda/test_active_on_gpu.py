@@ -9,10 +9,10 @@ from hcnet.archive.reading import Reader
 from hcnet.archive.state import restore, save
 from hcnet.archive.writing import write
 from hcnet.engine.active import admission
+from hcnet.engine.active.active_layer import ActivePassing
 from hcnet.engine.active.admission import per_tile, tiles_of, tiling
 from hcnet.engine.active.edges import no_edges, rebuilt
 from hcnet.engine.active.geometry import coordinates, geometry, to_placements
-from hcnet.engine.active.passing import ActivePassing
 from hcnet.engine.cuda.active_set import ActiveCUDAPassing, active_device_memory
 from hcnet.engine.cuda.arrays import fetch, hold
 from hcnet.engine.cuda.colours import Colours

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hcnet.engine.beliefs.passing import BLOCKS, BLOCKS_PER_TURN, in_blocks
+from hcnet.engine.beliefs.layer_near_ink import BLOCKS, BLOCKS_PER_TURN, in_blocks
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.factors import and_up
@@ -40,7 +40,7 @@ class Definition:
             self.dense._engine.update(m, batch, damping)
 
     def said(self, S, W):
-        """What all quiet trees tell placements and weights, given these beliefs."""
+        """What all trees without ink send to placements and weights, given these beliefs."""
         to_S, to_W = np.zeros(self.to_S.shape), np.zeros(self.to_W.shape)
         oh, ow = self.layer.overhang
         for n, a, r, c in np.argwhere(~self.ink):

@@ -8,8 +8,8 @@ import pytest
 from dense_twin import dense_twin
 
 from hcnet.engine.active import admission
+from hcnet.engine.active.active_layer import ActivePassing, active_memory
 from hcnet.engine.active.geometry import coordinates
-from hcnet.engine.active.passing import ActivePassing, active_memory
 from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.layers import FeatureLayer

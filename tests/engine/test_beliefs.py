@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from beliefs_definition import Definition
 
-from hcnet.engine.active.passing import ActivePassing
-from hcnet.engine.beliefs import passing as beliefs
-from hcnet.engine.beliefs.passing import BLOCKS, BeliefPassing, belief_memory, in_blocks
+from hcnet.engine.active.active_layer import ActivePassing
+from hcnet.engine.beliefs import layer_near_ink as beliefs
+from hcnet.engine.beliefs.layer_near_ink import BLOCKS, BeliefPassing, belief_memory, in_blocks
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
@@ -43,14 +43,14 @@ def problem(name, seed, kinds=True):
 def state(passing):
     """All messages, beliefs and sums."""
     m = passing._messages
-    field, kernel = passing._quiet_sums
+    field, kernel = passing._sums_without_ink
     return {
         "to field": m.to_field,
         "to kernel": m.to_kernel,
         "S": passing.placement_beliefs(),
         "W": passing.weight_beliefs(),
-        "quiet to field": m.layout.from_field(field),
-        "quiet to kernel": m.layout.from_kernel(kernel),
+        "without ink to field": m.layout.from_field(field),
+        "without ink to kernel": m.layout.from_kernel(kernel),
     }
 
 
@@ -62,8 +62,8 @@ def expected(twin):
         "to kernel": m.to_kernel,
         "S": twin.dense.placement_beliefs(),
         "W": twin.dense.weight_beliefs(),
-        "quiet to field": pair[0],
-        "quiet to kernel": pair[1],
+        "without ink to field": pair[0],
+        "without ink to kernel": pair[1],
     }
 
 
@@ -92,7 +92,7 @@ def test_messages_are_those_of_the_definition(name, schedule):
 
 
 @ANY_LAYER
-def test_what_quiet_trees_say_in_one_full_step_is_the_sum_of_their_messages(name, monkeypatch):
+def test_one_full_step_is_the_sum_of_messages_of_trees_without_ink(name, monkeypatch):
     """Whatever the evidence of each: usual, weak, or none; and at the border."""
     for threads_work in (1, 2**20):
         monkeypatch.setattr(beliefs, "_WORK", threads_work)
@@ -104,19 +104,19 @@ def test_what_quiet_trees_say_in_one_full_step_is_the_sum_of_their_messages(name
             twin = Definition(*start, np.random.default_rng(seed))
             passing.set_placement_prior(S)
             W = passing.weight_beliefs().copy()
-            passing._tell_placements(1.0)
+            passing._update_placement_sums(1.0)
             to_S, to_W = twin.said(S, W)
             np.testing.assert_allclose(passing.placement_beliefs(), S + to_S, atol=1e-3)
             passing = BeliefPassing(*start, np.random.default_rng(seed))
             passing.set_placement_prior(S)
-            passing._tell_weights(1.0)
+            passing._update_weight_sums(1.0)
             np.testing.assert_allclose(passing.weight_beliefs(), W + to_W, atol=1e-3)
             assert to_S.min() < -1
             assert to_W.min() < -1
 
 
 @ANY_LAYER
-def test_without_a_quiet_tree_it_is_the_dense_engine(name):
+def test_with_ink_everywhere_it_is_the_dense_engine(name):
     layer, _, evidence, prior, weights = problem(name, 3)
     everything = np.ones_like(evidence, bool)
     got = BeliefPassing(layer, everything, evidence, prior, weights, np.random.default_rng(1))
@@ -145,7 +145,7 @@ def test_at_rest_sums_are_what_the_beliefs_make_of_them(name):
         twin = Definition(*start, np.random.default_rng(seed))
         S, W = passing.placement_beliefs(), passing.weight_beliefs()
         layout = passing._messages.layout
-        field, kernel = passing._quiet_sums
+        field, kernel = passing._sums_without_ink
         got = [layout.from_field(field), layout.from_kernel(kernel)]
         if not layout.kernel_is_weights:
             got.reverse()
@@ -161,7 +161,7 @@ def test_a_prior_of_minus_infinity_hides_no_sums():
     rng = np.random.default_rng(0)
     passing.sweep(Schedule(), rng)
     up = passing.up()
-    assert passing._quiet_sums[1].min() < -1
+    assert passing._sums_without_ink[1].min() < -1
     assert np.abs(up).max() < 1e4
     prior = np.full(up.shape, -1.0, np.float32)
     passing.set_placement_prior(prior)
@@ -178,7 +178,7 @@ def test_beliefs_are_the_same_when_they_are_added_up_anew():
     passing._messages.add_priors()
     passing._add_unstored()
     np.testing.assert_allclose(passing.weight_beliefs(), before, atol=1e-3)
-    assert np.abs(passing._quiet_sums[1]).max() > 1
+    assert np.abs(passing._sums_without_ink[1]).max() > 1
 
 
 def test_pixels_without_ink_hear_nothing():

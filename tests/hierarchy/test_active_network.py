@@ -7,7 +7,7 @@ import pytest
 from definition import layer, network
 
 from hcnet.engine.active import admission
-from hcnet.engine.active.passing import ActivePassing
+from hcnet.engine.active.active_layer import ActivePassing
 from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE

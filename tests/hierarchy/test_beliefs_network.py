@@ -7,8 +7,8 @@ import pytest
 from definition import layer, network
 
 from hcnet.archive.state import save
-from hcnet.engine.active.passing import ActivePassing
-from hcnet.engine.beliefs.passing import BeliefPassing
+from hcnet.engine.active.active_layer import ActivePassing
+from hcnet.engine.beliefs.layer_near_ink import BeliefPassing
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.engines import ReadyEngine
 from hcnet.hierarchy import network_messages

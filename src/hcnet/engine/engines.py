@@ -7,9 +7,9 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
 
-from hcnet.engine.active.passing import ActivePassing, active_memory
+from hcnet.engine.active.active_layer import ActivePassing, active_memory
 from hcnet.engine.base import FeaturePassing, PoolUpdater
-from hcnet.engine.beliefs.passing import BeliefPassing, belief_memory
+from hcnet.engine.beliefs.layer_near_ink import BeliefPassing, belief_memory
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.devices import find_gpu

@@ -37,7 +37,7 @@ class Lists:
         return self.calls, self.lines, self.features, self.steps, self.weights
 
 
-def listed(g: Geometry, U: FloatArray, W: FloatArray, above: float = 0.0) -> Lists:
+def list_nonzero(g: Geometry, U: FloatArray, W: FloatArray, above: float = 0.0) -> Lists:
     """Trees with U > 0, and weights whose belief is greater than `above`."""
     calls = np.flatnonzero(U > 0)
     ends = np.arange(len(U) // g.board_width + 1) * g.board_width
@@ -56,7 +56,7 @@ def listed(g: Geometry, U: FloatArray, W: FloatArray, above: float = 0.0) -> Lis
 
 
 @inlined
-def _hear_calls(
+def _add_from_calling_trees(
     n: Any, first: Any, last: Any, g: Any, U: Any, W: Any, calls: Any, lines: Any, out: Any
 ) -> None:
     """Add what the placements of some rows hear from trees that call.
@@ -80,7 +80,7 @@ def _hear_calls(
 
 
 @inlined
-def _hear_silence(
+def _add_from_other_trees(
     corner: Any, first: Any, last: Any, U: Any, steps: Any, weights: Any, total: Any, least: Any
 ) -> Any:
     """Add what a placement hears from the other trees: only weights that are on pass it on.
@@ -97,7 +97,7 @@ def _hear_silence(
 
 
 @parallel
-def hear_all(first: Any, last: Any, g: Any, U: Any, W: Any, lists: Any, out: Any) -> None:
+def add_all_messages(first: Any, last: Any, g: Any, U: Any, W: Any, lists: Any, out: Any) -> None:
     """Sums of the messages to all placements; a job is a row of placements of an image."""
     calls, lines, features, steps, weights = lists
     U_at, W_at, steps_at, weights_at = pointer(U), pointer(W), pointer(steps), pointer(weights)
@@ -106,14 +106,16 @@ def hear_all(first: Any, last: Any, g: Any, U: Any, W: Any, lists: Any, out: Any
     for job in range(first, last):
         n, i = job // g.height, job % g.height
         sums = np.zeros(row, np.float32)
-        _hear_calls(n, i, i + 1, g, U_at, W_at, calls_at, lines_at, pointer(sums))
+        _add_from_calling_trees(n, i, i + 1, g, U_at, W_at, calls_at, lines_at, pointer(sums))
         for j in range(g.width):
             corner = first_element(n, i, j, g)
             for f in range(g.features):
                 x = j * g.features + f
                 between = features[f], features[f + 1]
                 least = np.float32(-HUGE)
-                total = _hear_silence(corner, *between, U_at, steps_at, weights_at, sums[x], least)
+                total = _add_from_other_trees(
+                    corner, *between, U_at, steps_at, weights_at, sums[x], least
+                )
                 out[job * row + x] = total
 
 
@@ -213,7 +215,7 @@ def find_candidates(
         if within == 0:
             continue
         sums = np.zeros((last - first) * g.width * g.features, np.float32)
-        _hear_calls(n, first, last, g, U_at, W_at, calls_at, lines_at, pointer(sums))
+        _add_from_calling_trees(n, first, last, g, U_at, W_at, calls_at, lines_at, pointer(sums))
         for x in range(across):
             tile, m, bar = job * across + x, 0, threshold[n]
             if counts[tile] == 0:
@@ -237,7 +239,9 @@ def find_candidates(
                         if p < active.size and active[p] == number:
                             continue
                         between = features[f], features[f + 1]
-                        b = _hear_silence(corner, *between, U_at, steps_at, weights_at, b, bar)
+                        b = _add_from_other_trees(
+                            corner, *between, U_at, steps_at, weights_at, b, bar
+                        )
                         if b <= bar:
                             continue
                         # The best so far; once there are enough, the worst of them is the bar.

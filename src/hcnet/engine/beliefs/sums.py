@@ -1,12 +1,12 @@
-"""What quiet trees tell placements and weights, compiled.
+"""Sums of the messages from trees without ink to placements and weights, compiled.
 
-The OR of a quiet tree passes its evidence e on to all its ANDs as it is, so that placements hear
-``and_up(W, e)`` and weights ``and_up(S, e)``.  With the beliefs of S and W, in which the tree's own
-messages are contained, these are sums for which nothing has to be stored.
+The OR of a tree without ink passes its evidence e on to all its ANDs as it is: the message to a
+placement is ``and_up(W, e)``, that to a weight ``and_up(S, e)``.  With the beliefs of S and W, in
+which the tree's own messages are contained, these are sums for which nothing has to be stored.
 
-If all trees had the *usual* evidence, a placement would hear the same sum over its weights wherever
-it is, less what lies beyond the border; *listed* trees correct that.  Weights hear only from
-placements that are on, and these are few.
+If all trees had the *common* evidence, the sum of the messages to a placement would be the same
+sum over its weights everywhere, less what lies beyond the border; *listed* trees correct that.
+Only placements that are on send messages to weights, and these are few.
 
 Sums move a share of the way from what they were to what the beliefs make of them, and the beliefs
 that contain them move along.  There is a function for each direction and each layout
@@ -51,24 +51,24 @@ def _move(sums: Any, beliefs: Any, at: Any, new: Any, n: Any, share: Any) -> Non
 
 
 @inlined
-def _correct(beliefs: Any, as_usual: Any, at: Any, e: Any, out: Any, out_at: Any, n: Any) -> None:
-    """Take from some sums what a tree would say as usual, and add what it says with evidence e."""
+def _correct(beliefs: Any, of_common: Any, at: Any, e: Any, out: Any, out_at: Any, n: Any) -> None:
+    """Take from some sums what a tree would say as common, and add what it says with evidence e."""
     for j in range(n):
-        out[out_at + j] -= as_usual[at + j]
+        out[out_at + j] -= of_common[at + j]
     if e < 0:
         for j in range(n):
             out[out_at + j] += _and_up(beliefs[at + j], e)
 
 
 @parallel
-def weights_tell_field(
+def field_sums_of_weights(
     first: Any,
     last: Any,
     bands: Any,
     shape: Any,
-    quiet: Any,
+    without_ink: Any,
     corners: Any,
-    as_usual: Any,
+    of_common: Any,
     kernel: Any,
     field: Any,
     sums: Any,
@@ -76,10 +76,10 @@ def weights_tell_field(
 ) -> None:
     """Placements, in the field, hear of weights, in the kernel; a job is a band of rows.
 
-    `as_usual` is what each weight passes on of the usual evidence, `corners` (height + 1,
+    `of_common` is what each weight passes on of the common evidence, `corners` (height + 1,
     width + 1, features) its sum over all channels up to a row and a column of the flipped window.
     """
-    evidence, _, lines, columns, listed = quiet
+    evidence, _, lines, columns, listed = without_ink
     height, width, F, rows, run = shape
     images, channels, H, W = evidence.shape
     new = np.empty(width * F, np.float32)
@@ -98,18 +98,18 @@ def weights_tell_field(
                 source = np.uint64((a * rows + i) * run)
                 for z in range(lines[plane_row], lines[plane_row + 1]):
                     target = np.uint64(columns[z] * F)
-                    _correct(kernel, as_usual, source, listed[z], new, target, np.uint64(run))
+                    _correct(kernel, of_common, source, listed[z], new, target, np.uint64(run))
         _move(sums, field, np.uint64(line * width * F), new, np.uint64(width * F), share)
 
 
 @parallel
-def weights_tell_kernel(
+def kernel_sums_of_weights(
     first: Any,
     last: Any,
     shape: Any,
-    quiet: Any,
+    without_ink: Any,
     total: Any,
-    as_usual: Any,
+    of_common: Any,
     field: Any,
     kernel: Any,
     sums: Any,
@@ -117,10 +117,10 @@ def weights_tell_kernel(
 ) -> None:
     """Placements, in the kernel, hear of weights, in the field; a job is an image.
 
-    Here all windows lie on the image: the sum over all trees with the usual evidence is the same
+    Here all windows lie on the image: the sum over all trees with the common evidence is the same
     for all positions, `total`, one for each feature.
     """
-    evidence, _, lines, columns, listed = quiet
+    evidence, _, lines, columns, listed = without_ink
     height, width, F, rows, run = shape
     channels, H = evidence.shape[1], evidence.shape[2]
     leaves = np.uint64(rows * run)
@@ -136,16 +136,23 @@ def weights_tell_kernel(
                     for i in range(rows):
                         source = np.uint64(((a * height + r + i) * width + columns[z]) * F)
                         target = np.uint64(i * run)
-                        _correct(field, as_usual, source, listed[z], new, target, np.uint64(run))
+                        _correct(field, of_common, source, listed[z], new, target, np.uint64(run))
         _move(sums, kernel, np.uint64(n) * leaves, new, leaves, share)
 
 
 @parallel
-def placements_tell_kernel(
-    first: Any, last: Any, shape: Any, quiet: Any, field: Any, kernel: Any, sums: Any, share: Any
+def kernel_sums_of_placements(
+    first: Any,
+    last: Any,
+    shape: Any,
+    without_ink: Any,
+    field: Any,
+    kernel: Any,
+    sums: Any,
+    share: Any,
 ) -> None:
     """Weights, in the kernel, hear of placements, in the field; a job is a channel."""
-    evidence = quiet[0]
+    evidence = without_ink[0]
     height, width, F, rows, run = shape
     images, _, H, W = evidence.shape
     leaves = np.uint64(rows * run)
@@ -167,11 +174,11 @@ def placements_tell_kernel(
 
 
 @parallel
-def placements_tell_field(
+def field_sums_of_placements(
     first: Any,
     last: Any,
     shape: Any,
-    quiet: Any,
+    without_ink: Any,
     total: Any,
     kernel: Any,
     field: Any,
@@ -180,10 +187,10 @@ def placements_tell_field(
 ) -> None:
     """Weights, in the field, hear of placements, in the kernel; a job is a channel.
 
-    Here all windows lie on the image: with the usual evidence everywhere, all placements of a
+    Here all windows lie on the image: with the common evidence everywhere, all placements of a
     feature would tell all its weights the same, `total`.
     """
-    evidence, usual, lines, columns, listed = quiet
+    evidence, common, lines, columns, listed = without_ink
     height, width, F, rows, run = shape
     images, channels, H = evidence.shape[0], evidence.shape[1], evidence.shape[2]
     size = height * width * F
@@ -197,10 +204,10 @@ def placements_tell_field(
             if s <= 0:
                 continue
             n, i, x = k // (rows * run), k // run % rows, k % run
-            as_usual = _and_up(s, usual)
+            of_common = _and_up(s, common)
             for r in range(H):
                 plane_row = (n * channels + a) * H + r
                 at = (r + i) * width * F + x
                 for z in range(lines[plane_row], lines[plane_row + 1]):
-                    new[at + columns[z] * F] += _and_up(s, listed[z]) - as_usual
+                    new[at + columns[z] * F] += _and_up(s, listed[z]) - of_common
         _move(sums, field, np.uint64(a * size), new, np.uint64(size), share)

@@ -57,7 +57,7 @@ class ActiveCUDAPassing(Stateful):
         placement_prior: FloatArray | float,
         weight_prior: FloatArray,
     ) -> None:
-        """Nothing is active; the arguments are those of `engine.active.passing.ActivePassing`.
+        """Nothing is active; the arguments are those of `engine.active.active_layer.ActivePassing`.
 
         Images in lanes of their own share W.  If updates are to be `deterministic`, each has a
         copy, and changes are merged in a fixed order; otherwise all add to W at the same time.

@@ -9,7 +9,7 @@ import numpy as np
 from hcnet.archive import kinds
 from hcnet.archive.state import Fields
 from hcnet.engine.beliefs import sums
-from hcnet.engine.beliefs.quiet import evidence_against, quiet_trees
+from hcnet.engine.beliefs.trees_without_ink import evidence_against, trees_without_ink
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.schedules import Batch, Schedule
@@ -18,8 +18,8 @@ from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, trees_of
 
-# A sweep is cut into so many blocks.  Before each, what quiet trees tell weights moves this share
-# of the way; in full steps it swings to and fro, and nothing is learned.
+# A sweep is cut into so many blocks.  Before each, messages from trees without ink to weights move
+# this share of the way; in full steps they oscillate, and nothing is learned.
 BLOCKS = 10
 # What they tell placements costs more, and moves further in every so many blocks only.
 BLOCKS_PER_TURN = 2
@@ -43,7 +43,7 @@ class BeliefPassing(DensePassing):
         placement_prior: FloatArray | float,
         weight_prior: FloatArray,
         rng: np.random.Generator,
-        alike: bool = False,
+        same_order: bool = False,
     ) -> None:
         """All messages are 0.
 
@@ -51,26 +51,28 @@ class BeliefPassing(DensePassing):
         elsewhere is that of elements which are not observed.  The other arguments are those of
         `choice.start_passing`.
         """
-        trees = trees_of(ink, rng, alike)
+        trees = trees_of(ink, rng, same_order)
         super().__init__(CPUEngine(), layer, trees, evidence, placement_prior, weight_prior)
         self._ink = ink
         m = self._messages
-        self._quiet_sums = np.zeros_like(m.field), np.zeros_like(m.kernel)
-        self._quiet = quiet_trees(evidence_against(evidence, ink))
+        self._sums_without_ink = np.zeros_like(m.field), np.zeros_like(m.kernel)
+        self._without_ink = trees_without_ink(evidence_against(evidence, ink))
 
     def saved_fields(self, finished: bool) -> Fields:
-        """Also the evidence and the sums of quiet trees."""
-        evidence = kinds.array(np.float32, self._quiet.evidence.shape, finite=False)
+        """Also the evidence and the sums of trees without ink."""
+        evidence = kinds.array(np.float32, self._without_ink.evidence.shape, finite=False)
         return {
             **super().saved_fields(finished),
-            "_quiet_sums": kinds.each_of([kinds.array_in_place(), kinds.array_in_place()]),
-            "_quiet": kinds.converted(evidence, lambda quiet: quiet.evidence, quiet_trees),
+            "_sums_without_ink": kinds.each_of([kinds.array_in_place(), kinds.array_in_place()]),
+            "_without_ink": kinds.converted(
+                evidence, lambda without_ink: without_ink.evidence, trees_without_ink
+            ),
         }
 
     def set_evidence(self, evidence: FloatArray) -> None:
         """New evidence for R."""
         super().set_evidence(evidence)
-        self._quiet = quiet_trees(evidence_against(evidence, self._ink))
+        self._without_ink = trees_without_ink(evidence_against(evidence, self._ink))
 
     def down(self, least: float = -HUGE) -> FloatArray:
         """Messages to R: (images, channels, height, width); nothing is expected without ink."""
@@ -84,58 +86,60 @@ class BeliefPassing(DensePassing):
         m = self._messages
         for k, batch in in_blocks(schedule.batches(m.images, rng), m.n_trees):
             if k is not None:
-                self._tell_weights(damping / BLOCKS)
+                self._update_weight_sums(damping / BLOCKS)
                 if k % BLOCKS_PER_TURN == 0:
-                    self._tell_placements(damping * BLOCKS_PER_TURN / BLOCKS)
+                    self._update_placement_sums(damping * BLOCKS_PER_TURN / BLOCKS)
             yield batch
 
     def _add_unstored(self) -> None:
-        field, kernel = self._quiet_sums
+        field, kernel = self._sums_without_ink
         self._messages.field += field
         self._messages.kernel += kernel
 
-    def _tell_weights(self, share: float) -> None:
-        """Move what quiet trees tell weights, given the beliefs of placements."""
-        m, quiet = self._messages, self._quiet.arrays
+    def _update_weight_sums(self, share: float) -> None:
+        """Move what trees without ink tell weights, given the beliefs of placements."""
+        m, without_ink = self._messages, self._without_ink.arrays
         shape, channels = m.layout.geometry, m.layout.layer.n_channels
         field, kernel = m.field.reshape(-1), m.kernel.reshape(-1)
-        field_sums, kernel_sums = (array.reshape(-1) for array in self._quiet_sums)
+        field_sums, kernel_sums = (array.reshape(-1) for array in self._sums_without_ink)
         how = np.float32(share)
         if m.layout.kernel_is_weights:
             beliefs = field, kernel
-            sums.placements_tell_kernel(channels, shape, quiet, *beliefs, kernel_sums, how)
+            sums.kernel_sums_of_placements(channels, shape, without_ink, *beliefs, kernel_sums, how)
         else:
-            total = self._as_usual(kernel).reshape(-1, shape[2]).sum(axis=0, dtype=float)
+            total = self._of_common_evidence(kernel).reshape(-1, shape[2]).sum(axis=0, dtype=float)
             beliefs = kernel, field
-            sums.placements_tell_field(channels, shape, quiet, total, *beliefs, field_sums, how)
+            sums.field_sums_of_placements(
+                channels, shape, without_ink, total, *beliefs, field_sums, how
+            )
 
-    def _tell_placements(self, share: float) -> None:
-        """Move what quiet trees tell placements, given the beliefs of weights."""
-        m, quiet = self._messages, self._quiet.arrays
+    def _update_placement_sums(self, share: float) -> None:
+        """Move what trees without ink tell placements, given the beliefs of weights."""
+        m, without_ink = self._messages, self._without_ink.arrays
         shape, images = m.layout.geometry, m.layout.n_images
         field, kernel = m.field.reshape(-1), m.kernel.reshape(-1)
-        field_sums, kernel_sums = (array.reshape(-1) for array in self._quiet_sums)
+        field_sums, kernel_sums = (array.reshape(-1) for array in self._sums_without_ink)
         how = np.float32(share)
         if m.layout.kernel_is_weights:
-            passed = self._as_usual(kernel)
+            passed = self._of_common_evidence(kernel)
             window = passed.reshape(-1, *m.layout.kernel_size, shape[2]).sum(axis=0, dtype=float)
             corners = np.zeros((window.shape[0] + 1, window.shape[1] + 1, shape[2]))
             corners[1:, 1:] = window.cumsum(axis=0).cumsum(axis=1)
-            work = len(self._quiet.listed) * m.layout.leaves
+            work = len(self._without_ink.listed) * m.layout.leaves
             bands = int(np.clip(work // _WORK, 1, images * shape[0]))
-            fixed = shape, quiet, corners, passed
-            sums.weights_tell_field(bands, bands, *fixed, kernel, field, field_sums, how)
+            fixed = shape, without_ink, corners, passed
+            sums.field_sums_of_weights(bands, bands, *fixed, kernel, field, field_sums, how)
         else:
-            passed = self._as_usual(field)
+            passed = self._of_common_evidence(field)
             total = passed.reshape(-1, shape[1] * shape[2]).sum(axis=0, dtype=float)
             total = total.reshape(-1, shape[2]).sum(axis=0)
-            fixed = shape, quiet, total, passed
-            sums.weights_tell_kernel(images, *fixed, field, kernel, kernel_sums, how)
+            fixed = shape, without_ink, total, passed
+            sums.kernel_sums_of_weights(images, *fixed, field, kernel, kernel_sums, how)
 
-    def _as_usual(self, beliefs: FloatArray) -> FloatArray:
-        """What the usual evidence becomes on its way past every variable."""
+    def _of_common_evidence(self, beliefs: FloatArray) -> FloatArray:
+        """What the common evidence becomes on its way past every variable."""
         out = np.empty_like(beliefs)
-        sums.pass_on(beliefs, self._quiet.usual, out)
+        sums.pass_on(beliefs, self._without_ink.common, out)
         return out
 
 
@@ -160,7 +164,7 @@ def in_blocks(batches: Iterable[Batch], n_trees: int) -> Iterator[tuple[int | No
 def belief_memory(layer: FeatureLayer, n_images: int, n_ink: int, lanes: int = 1) -> int:
     """Bytes that so many trees with messages take, and the others, known before a run starts.
 
-    Beside what the dense engine counts: the sums of all messages and of the quiet trees' alone,
+    Beside what the dense engine counts: the sums of all messages and of those of trees without ink,
     what weights pass on; and for each tree evidence, where it is, if it is listed, and what it
     takes to list it.
     """

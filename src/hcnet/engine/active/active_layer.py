@@ -155,7 +155,7 @@ class ActivePassing(Stateful):
         is_active[edges.where] = True
         belief = self._all_sums() + self._prior
         out = np.full(len(self._E), -HUGE, np.float32)
-        lists = closed_form.listed(g, self._U, self._W, above=least).arrays
+        lists = closed_form.list_nonzero(g, self._U, self._W, above=least).arrays
         reach = np.float32(np.abs(self._U).max())
         closed_form.down_from_inactive(
             self._n_images, g, self._U, reach, lists, belief, is_active, np.float32(least), out
@@ -182,9 +182,9 @@ class ActivePassing(Stateful):
     def _all_sums(self) -> FloatArray:
         g = self._g
         out = np.empty(self._n_images * g.positions * g.features, np.float32)
-        lists = closed_form.listed(g, self._U, self._W).arrays
+        lists = closed_form.list_nonzero(g, self._U, self._W).arrays
         W = features_last(g, self._W)
-        closed_form.hear_all(self._n_images * g.height, g, self._U, W, lists, out)
+        closed_form.add_all_messages(self._n_images * g.height, g, self._U, W, lists, out)
         out[self._edges.where] = self._sums
         return out
 
@@ -254,7 +254,7 @@ class ActivePassing(Stateful):
             g,
             self._U,
             features_last(g, self._W),
-            closed_form.listed(g, self._U, self._W).arrays,
+            closed_form.list_nonzero(g, self._U, self._W).arrays,
             self._prior,
             self._edges.where,
             self._reach(),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from small_streams import assert_same, few, network, parts
 
+from hcnet import Engine
 from hcnet.hierarchy.explaining import all_allowed
 from hcnet.images import Images
 from hcnet.online.forgetting import Beliefs
@@ -60,9 +61,9 @@ def test_epochs_go_through_all_images_in_random_order(make):
     ("make", "options"),
     [
         (parts, {}),
-        (parts, {"schedule": "per-image", "damping": 0.7}),
+        (parts, {"engine": Engine(schedule="per-image", damping=0.7)}),
         (network, {}),
-        (network, {"vote": False, "schedule": "per-image"}),
+        (network, {"vote": False, "engine": Engine(schedule="per-image")}),
     ],
 )
 def test_a_saved_stream_continues_as_if_nothing_had_happened(tmp_path, make, options):

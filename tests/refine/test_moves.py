@@ -350,13 +350,13 @@ def test_learning_returns_the_tidied_solution(monkeypatch):
     monkeypatch.setattr(search, "PATIENCE", 0)
     improver, now, ring, bar, pixel = loose((1, 6))
     start = Outcome(now, -now.bits * math.log(2), Status.CONVERGED, 0, 0.0)
-    monkeypatch.setattr(learning._Learner, "pass_messages", lambda *_, **__: start)
+    monkeypatch.setattr(learning._Learner, "empty", lambda _: start)
     canvas = improver.canvas
     learned = learning.learn(
         canvas.images,
         canvas.layer,
         Priors(),
-        LearningOptions(n_init=1),
+        LearningOptions(n_init=1, max_iter=0),
         np.random.default_rng(0),
     )
     found = learned.explanation
@@ -436,6 +436,19 @@ def test_a_search_ends_where_another_ended():
     steps = [run(process, Limits()).n_iter for process in (first, again)]
     assert first.now.bits == again.now.bits == truth.bits
     assert steps[1] < steps[0] / 3
+
+
+@pytest.mark.parametrize(("n_init", "starts"), [(None, learning.ENOUGH), (5, 5)])
+def test_starts_that_agree_are_enough_unless_their_number_is_given(n_init, starts, monkeypatch):
+    made, rng = [], np.random.default_rng(0)
+    begin = search.Search.__post_init__
+    monkeypatch.setattr(
+        search.Search, "__post_init__", lambda self: made.append(self) or begin(self)
+    )
+    canvas = draw((RING, GRID)).canvas
+    options = LearningOptions(n_init=n_init, max_iter=0)
+    learning.learn(canvas.images, canvas.layer, Priors(), options, rng)
+    assert len(made) == starts
 
 
 def test_the_search_keeps_to_the_most_features():

@@ -95,7 +95,7 @@ class Problem:
         found = concatenate_candidates(self.weighted())[:3]
         cover = self.make_cover(NOWHERE)
         model = *self.offsets, self.geometry, K1, K0, cost
-        return kernels.place_greedily(self.sign, cover, *found, *model), cover
+        return kernels.place_greedily(self.sign, cover, *found, model), cover
 
     def exchange(self, placements, cost, passes=1, again=False):
         """Some passes; with `again`, all placements are looked at in each."""
@@ -110,7 +110,7 @@ class Problem:
                 visited[:] = 0
             turn = self.rng.permutation(len(after))
             keep, changes = kernels.exchange(
-                self.sign, cover, after, turn, tiled, visited, changed, *model
+                self.sign, cover, after, turn, tiled, visited, changed, model
             )
             after, visited = after[keep], visited[keep]
         return after, changes, cover
@@ -244,7 +244,7 @@ def test_supplanting_never_loses(shape, seed):
     cover = p.make_cover(p.placements)
     model = *p.offsets, p.geometry, K1, K0, cost
     what = p.sign, cover, p.placements, positions[order], owners[order]
-    placed, keep = kernels.supplant(*what, *model)
+    placed, keep = kernels.supplant(*what, model)
     after = placed[keep]
     np.testing.assert_array_equal(cover, p.make_cover(after))
     before = p.value(p.placements, cost)

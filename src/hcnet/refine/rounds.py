@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -64,16 +65,14 @@ def changes(thorough: bool) -> list[Attempt]:
 
 def deletions(order: Sequence[int]) -> list[Attempt]:
     """The second part: take features away, in this order, and place the others anew."""
-    ways = (
-        ("absorb", moves.absorb, None),
-        ("delete", moves.delete, moves.regroup),
-        ("dissolve", moves.dissolve, moves.regroup),
-    )
     return [
-        *[
-            Attempt(name, partial(move, f=f), None, len(ways) - k, feature=f, second=second)
+        *itertools.chain.from_iterable(
+            (
+                Attempt("absorb", partial(moves.absorb, f=f), skip=3, feature=f),
+                Attempt("delete", partial(moves.delete, f=f), 1, 2, False, f, moves.regroup),
+                Attempt("dissolve", partial(moves.dissolve, f=f), 1, 1, False, f, moves.regroup),
+            )
             for f in order
-            for k, (name, move, second) in enumerate(ways)
-        ],
+        ),
         Attempt("scratch", moves.scratch),
     ]

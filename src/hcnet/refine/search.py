@@ -159,7 +159,8 @@ class Search(Stateful):
     @property
     def expected_steps(self) -> int:
         """How many steps there will be in all, if nothing more is found."""
-        a_round = len(rounds.changes(False)) + len(rounds.deletions(range(len(self.now.features))))
+        changes, deletions = len(rounds.changes(False)), len(rounds.deletions([0])) - 1
+        a_round = changes + deletions * len(self.now.features) + 1
         rest = max(a_round - (self._done - self._round_began), 0)
         return self._done + rest + a_round * (PATIENCE - 1 - self._idle)
 
@@ -186,15 +187,12 @@ class Search(Stateful):
 
     def _tidy(self) -> None:
         """Among solutions of the same length, prefer the one whose features are in one piece."""
-        again = True
-        while again:
-            again = False
-            pieces = moves.count_pieces(self.now)
+        pieces = math.inf
+        while (now := moves.count_pieces(self.now)) < pieces:
+            pieces = now
             for proposal in moves.tidy(self.now, self.improver, self.rng):
                 found = self.improver.evaluate(proposal.features, proposal.placements)
                 # Fewer pieces: a pixel must not go to and fro between two features for ever.
-                saved = self.now.bits - found.bits
-                if saved > SAME or (saved >= -SAME and moves.count_pieces(found) < pieces):
+                if found.bits <= self.now.bits + SAME and moves.count_pieces(found) < pieces:
                     self.now = found
-                    again = True
                     break

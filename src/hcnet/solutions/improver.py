@@ -57,32 +57,15 @@ class Improver:
         cover = kernels.make_cover(
             placements, *concatenate_offsets(kept), self.canvas.geometry, self._sign.size
         )
-        return self._explanation(kept, placements, cover)
-
-    def _explanation(
-        self, features: tuple[Feature, ...], placements: IntArray, cover: NDArray[np.int16]
-    ) -> Explanation:
-        on = sum(feature.offsets.size for feature in features)
-        pixels = kernels.tally(self._sign, cover)
-        counts = self.counts(len(features), len(placements), on, pixels)
-        return Explanation(features, placements, cover, counts, code_length(counts, self.priors))
-
-    def counts(
-        self, n_features: int, placed: int, weights_on: int, pixels: Sequence[int]
-    ) -> Counts:
-        """Counts of a solution; `pixels` are how many are hit, missed, false and empty."""
-        layer = self.canvas.layer
-        hit, missed, false, empty = (int(n) for n in pixels)
-        return Counts(
-            placed=placed,
-            positions=n_features * layer.n_positions * self.canvas.n_images,
-            weights_on=weights_on,
-            weights=n_features * layer.feature_pixels,
-            hit=hit,
-            missed=missed,
-            false=false,
-            empty=empty,
+        layer, pixels = self.canvas.layer, kernels.tally(self._sign, cover)
+        counts = Counts(
+            placed=len(placements),
+            positions=len(kept) * layer.n_positions * self.canvas.n_images,
+            weights_on=sum(feature.offsets.size for feature in kept),
+            weights=len(kept) * layer.feature_pixels,
+            **dict(zip(("hit", "missed", "false", "empty"), map(int, pixels), strict=True)),
         )
+        return Explanation(kept, placements, cover, counts, code_length(counts, self.priors))
 
     def tolerant(self, now: Explanation) -> Priors:
         """The priors that fit a solution, with errors cheap enough for it to change."""
@@ -151,7 +134,7 @@ class Improver:
         model = offsets, starts, geometry, k1, k0, cost
         cover = kernels.make_cover(placements, offsets, starts, geometry, self._sign.size)
         positions, fits, owned, begin, best = concatenate_candidates(features)
-        added = kernels.place_greedily(self._sign, cover, positions, fits, owned, *model)
+        added = kernels.place_greedily(self._sign, cover, positions, fits, owned, model)
         placements = np.concatenate([placements, added])
         visited = np.zeros(len(placements), np.int64)
         changed = np.zeros(len(best), np.int64)
@@ -160,7 +143,7 @@ class Improver:
             good = _promising(features, fresh, owned, 2 * cost / k1)
             owners = np.searchsorted(owned, good, side="right") - 1
             placed, keep = kernels.supplant(
-                self._sign, cover, placements, positions[good], owners, *model
+                self._sign, cover, placements, positions[good], owners, model
             )
             placements = placed[keep]
             visited = np.zeros(len(placements), np.int64)
@@ -174,7 +157,7 @@ class Improver:
         for _ in range(exchanges):
             turn = rng.permutation(len(placements))
             keep, changes = kernels.exchange(
-                self._sign, cover, placements, turn, tiled, visited, changed, *model
+                self._sign, cover, placements, turn, tiled, visited, changed, model
             )
             placements, visited = placements[keep], visited[keep]
             if not changes:

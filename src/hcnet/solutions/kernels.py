@@ -3,6 +3,8 @@
 Pixels are addressed in the flat padded images of `Canvas`.  A placement is a row (image,
 feature, r, c).  ``cover`` counts the placements over each pixel; the gain of one more is
 ``k1`` for every uncovered on pixel and ``-k0`` for every uncovered off pixel below it.
+``model`` is the offsets of all features, where those of each start, the geometry, k1, k0 and
+the cost of a placement.
 """
 
 from __future__ import annotations
@@ -127,17 +129,7 @@ def _bare_windows(sign: Any, cover: Any, geometry: Any) -> Any:
 
 @_jit
 def place_greedily(
-    sign: Any,
-    cover: Any,
-    candidates: Any,
-    fits: Any,
-    owned: Any,
-    offsets: Any,
-    starts: Any,
-    geometry: Any,
-    k1: float,
-    k0: float,
-    cost: float,
+    sign: Any, cover: Any, candidates: Any, fits: Any, owned: Any, model: Any
 ) -> Any:
     """Add the most gainful placement, again and again, while it gains more than it costs.
 
@@ -154,6 +146,7 @@ def place_greedily(
     window holds too few uncovered pixels by then are left out.
     Returns the placements; `cover` changes in place.
     """
+    offsets, starts, geometry, k1, k0, cost = model
     image, width = geometry[0], geometry[1]
     n = candidates.size
     top = cost
@@ -266,12 +259,7 @@ def exchange(
     tiled: Any,
     visited: Any,
     changed: Any,
-    offsets: Any,
-    starts: Any,
-    geometry: Any,
-    k1: float,
-    k0: float,
-    cost: float,
+    model: Any,
 ) -> Any:
     """Take out one placement at a time and put the best candidate near it in its place.
 
@@ -285,6 +273,7 @@ def exchange(
     Returns which placements are left and how many changes there were; `placements` and `cover`
     change in place.
     """
+    offsets, starts, geometry, k1, k0, cost = model
     image, width, hs, ws, h, w, _ = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
@@ -358,17 +347,7 @@ def exchange(
 
 @_jit
 def supplant(
-    sign: Any,
-    cover: Any,
-    placements: Any,
-    candidates: Any,
-    features: Any,
-    offsets: Any,
-    starts: Any,
-    geometry: Any,
-    k1: float,
-    k0: float,
-    cost: float,
+    sign: Any, cover: Any, placements: Any, candidates: Any, features: Any, model: Any
 ) -> Any:
     """Put in one candidate at a time, in order, and take out all that do not pay beside it.
 
@@ -376,6 +355,7 @@ def supplant(
     either leaves the one nothing to gain: `exchange` does not find it.)
     Returns all placements and which of them are left; `cover` changes in place.
     """
+    offsets, starts, geometry, k1, k0, cost = model
     image, width, hs, ws, h, w, n_images = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w

@@ -96,25 +96,25 @@ def launch(work: Any, n: int, *arguments: Any) -> None:
 
 
 @kernel
-def _clear(array: Any) -> None:
+def _clear(array):
     for i in range(cuda.grid(1), array.size, cuda.gridsize(1)):
         array[i] = 0
 
 
 @kernel
-def _copy(source: Any, out: Any) -> None:
+def _copy(source, out):
     for i in range(cuda.grid(1), source.size, cuda.gridsize(1)):
         out[i] = source[i]
 
 
 @kernel
-def _take(source: Any, index: Any, out: Any) -> None:
+def _take(source, index, out):
     for i in range(cuda.grid(1), index.size, cuda.gridsize(1)):
         out[i] = source[index[i]]
 
 
 @kernel
-def _largest(array: Any, subtracted: Any, found: Any) -> None:
+def _largest(array, subtracted, found):
     own = np.float32(0)
     for i in range(cuda.grid(1), array.size, cuda.gridsize(1)):
         own = _larger(own, abs(array[i] - subtracted[i if subtracted.size > 1 else 0]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import cuda
@@ -70,7 +69,7 @@ def strongest(E: DeviceArray, n_images: int) -> NDArray[np.float32]:
 
 
 @kernel
-def _fill(values: Any, size: Any, g: Any, observed: Any, out: Any) -> None:
+def _fill(values, size, g, observed, out):
     height, width, over_rows, over_columns = size
     for z in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         line, column = z // g.board_width, z % g.board_width - over_columns
@@ -80,7 +79,7 @@ def _fill(values: Any, size: Any, g: Any, observed: Any, out: Any) -> None:
 
 
 @kernel
-def _cover(g: Any, slots: Any, at: Any, observed: Any, covered: Any) -> None:
+def _cover(g, slots, at, observed, covered):
     for z in range(cuda.grid(1), covered.size, cuda.gridsize(1)):
         line, column = z // g.board_width, z % g.board_width
         plane, row = line // g.board_height, line % g.board_height
@@ -96,7 +95,7 @@ def _cover(g: Any, slots: Any, at: Any, observed: Any, covered: Any) -> None:
 
 
 @kernel
-def _count(covered: Any, width: Any, counts: Any) -> None:
+def _count(covered, width, counts):
     for line in range(cuda.grid(1), counts.size, cuda.gridsize(1)):
         found = 0
         for column in range(width):
@@ -105,7 +104,7 @@ def _count(covered: Any, width: Any, counts: Any) -> None:
 
 
 @kernel
-def _list(g: Any, slots: Any, covered: Any, begin: Any, where: Any) -> None:
+def _list(g, slots, covered, begin, where):
     for line in range(cuda.grid(1), begin.size - 1, cuda.gridsize(1)):
         plane, k = line // g.board_height, begin[line]
         for column in range(g.board_width):
@@ -118,7 +117,7 @@ def _list(g: Any, slots: Any, covered: Any, begin: Any, where: Any) -> None:
 
 
 @kernel
-def reset_uncovered(covered: Any, E: Any, U: Any) -> None:
+def reset_uncovered(covered, E, U):
     """Set U to the evidence where there is no tree."""
     for z in range(cuda.grid(1), U.size, cuda.gridsize(1)):
         if not covered[z]:
@@ -126,7 +125,7 @@ def reset_uncovered(covered: Any, E: Any, U: Any) -> None:
 
 
 @kernel
-def _strongest(E: Any, size: Any, found: Any) -> None:
+def _strongest(E, size, found):
     for n in range(cuda.blockIdx.y, found.size, cuda.gridDim.y):
         own = np.float32(0)
         for z in range(cuda.grid(1), size, cuda.gridDim.x * cuda.blockDim.x):

@@ -7,8 +7,6 @@ of one position, so W is stored as (channel, di, dj, f) here.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import cuda
 
@@ -28,9 +26,7 @@ _WARPS = max(LEAF_THREADS // WARP, 1)
 
 
 @inlined
-def _plus_messages(
-    total: Any, corner: Any, f: Any, g: Any, U: Any, W: Any, rest: Any, least: Any
-) -> Any:
+def _plus_messages(total, corner, f, g, U, W, rest, least):
     """A total, plus the messages from all trees to a placement.
 
     `rest` is an upper bound of the positive messages that are still to be added.  The sum stops
@@ -51,7 +47,7 @@ def _plus_messages(
 
 
 @kernel
-def positive_sums(g: Any, U: Any, out: Any) -> None:
+def positive_sums(g, U, out):
     """An upper bound of the sum of positive messages to a placement, for each position."""
     for position in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         n, i, j, _ = locate(position * g.features, g)
@@ -66,7 +62,7 @@ def positive_sums(g: Any, U: Any, out: Any) -> None:
 
 
 @kernel
-def sum_messages(g: Any, U: Any, W: Any, out: Any) -> None:
+def sum_messages(g, U, W, out):
     """Sums of the messages to all placements, as if none were active."""
     for number in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         n, i, j, f = locate(number, g)
@@ -76,18 +72,7 @@ def sum_messages(g: Any, U: Any, W: Any, out: Any) -> None:
 
 
 @kernel
-def find_candidates(
-    g: Any,
-    slots: Any,
-    at: Any,
-    U: Any,
-    W: Any,
-    prior: Any,
-    reach: Any,
-    threshold: Any,
-    found: Any,
-    beliefs: Any,
-) -> None:
+def find_candidates(g, slots, at, U, W, prior, reach, threshold, found, beliefs):
     """The most probable inactive placements of every tile with a belief above the threshold.
 
     A block of threads searches a tile.  Of equally probable placements the first comes first.
@@ -143,7 +128,7 @@ def find_candidates(
 
 
 @kernel
-def mark_senders(where: Any, belief: Any, least: Any, sends: Any) -> None:
+def mark_senders(where, belief, least, sends):
     """Mark placements with messages to R: active ones, and those with a belief of `least`."""
     for number in range(cuda.grid(1), belief.size, cuda.gridsize(1)):
         if belief[number] >= least:
@@ -154,19 +139,7 @@ def mark_senders(where: Any, belief: Any, least: Any, sends: Any) -> None:
 
 
 @kernel
-def messages_down(
-    g: Any,
-    size: Any,
-    U: Any,
-    W: Any,
-    senders: Any,
-    begin: Any,
-    beliefs: Any,
-    to_S: Any,
-    to_W: Any,
-    least: Any,
-    out: Any,
-) -> None:
+def messages_down(g, size, U, W, senders, begin, beliefs, to_S, to_W, least, out):
     """Messages down to R, (images, channels, height, width); a block of threads for each tree.
 
     ``senders[begin[n] : begin[n + 1]]`` are the placements of image n with messages to R: row,

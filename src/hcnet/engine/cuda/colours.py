@@ -6,7 +6,7 @@ trees of a colour are numbered image by image, line by line, and cut into blocks
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import cuda
@@ -51,7 +51,7 @@ def blocks_with_trees(colours: Colours, g: Geometry, covered: DeviceArray) -> ND
 
 
 @inlined
-def tree_of(block: Any, t: Any, colours: Any, g: Any) -> Any:
+def tree_of(block, t, colours, g):
     """Image, channel, row and column of a tree of a block."""
     colour, number = block // colours.chunks, block % colours.chunks * colours.most + t
     column = colour % g.window_width
@@ -63,7 +63,7 @@ def tree_of(block: Any, t: Any, colours: Any, g: Any) -> Any:
 
 
 @inlined
-def has_tree(n: Any, a: Any, row: Any, column: Any, colours: Any, g: Any, covered: Any) -> Any:
+def has_tree(n, a, row, column, colours, g, covered):
     """Whether this tree exists and has active leaves."""
     if n >= colours.images or row >= g.board_height or column >= g.board_width:
         return False
@@ -71,7 +71,7 @@ def has_tree(n: Any, a: Any, row: Any, column: Any, colours: Any, g: Any, covere
 
 
 @kernel
-def _find_busy(colours: Any, g: Any, covered: Any, busy: Any) -> None:
+def _find_busy(colours, g, covered, busy):
     """Inverse of `tree_of`: mark the blocks of all trees."""
     h, w = g.window_height, g.window_width
     for z in range(cuda.grid(1), covered.size, cuda.gridsize(1)):

@@ -48,11 +48,11 @@ def _instructions() -> dict[str, Any]:
     from numba.cuda import libdevice
 
     @inlined
-    def larger(a: Any, b: Any) -> Any:
+    def larger(a, b):
         return libdevice.fmaxf(a, b)
 
     @inlined
-    def smaller(a: Any, b: Any) -> Any:
+    def smaller(a, b):
         return libdevice.fminf(a, b)
 
     return {"larger": larger, "smaller": smaller}

@@ -7,7 +7,6 @@ elements of a plane compete, one thread computes a plane.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import cuda
@@ -112,7 +111,7 @@ def tally(evidence: DeviceArray, taken: DeviceArray) -> NDArray[np.int64]:
 
 
 @kernel
-def _list_on(on: Any, size: Any, plane: Any, counts: Any, where: Any) -> None:
+def _list_on(on, size, plane, counts, where):
     # The order does not matter: `_correlate` adds numbers of a grid, which is exact.
     for z in range(cuda.grid(1), on.size, cuda.gridsize(1)):
         f, e = z // on.shape[1], z % on.shape[1]
@@ -123,7 +122,7 @@ def _list_on(on: Any, size: Any, plane: Any, counts: Any, where: Any) -> None:
 
 
 @kernel
-def _correlate(R: Any, shape: Any, counts: Any, where: Any, up: Any) -> None:
+def _correlate(R, shape, counts, where, up):
     features, rows, columns = up.shape[1], up.shape[2], up.shape[3]
     for z in range(cuda.grid(1), up.size, cuda.gridsize(1)):
         c, r = z % columns, z // columns % rows
@@ -136,7 +135,7 @@ def _correlate(R: Any, shape: Any, counts: Any, where: Any, up: Any) -> None:
 
 
 @kernel
-def _place(S: Any, shape: Any, counts: Any, where: Any, R: Any) -> None:
+def _place(S, shape, counts, where, R):
     features, rows, columns = S.shape[1], S.shape[2], S.shape[3]
     for z in range(cuda.grid(1), S.size, cuda.gridsize(1)):
         c, r = z % columns, z // columns % rows
@@ -148,17 +147,7 @@ def _place(S: Any, shape: Any, counts: Any, where: Any, R: Any) -> None:
 
 
 @kernel
-def _settle(
-    R: Any,
-    choice: Any,
-    below: Any,
-    log_prior: Any,
-    window: Any,
-    taken: Any,
-    on: Any,
-    good: Any,
-    costs: Any,
-) -> None:
+def _settle(R, choice, below, log_prior, window, taken, on, good, costs):
     rows, columns = R.shape[1], R.shape[2]
     for k in range(cuda.grid(1), R.shape[0], cuda.gridsize(1)):
         for r in range(rows):
@@ -169,7 +158,7 @@ def _settle(
 
 
 @kernel
-def _tally(evidence: Any, taken: Any, size: Any, counts: Any) -> None:
+def _tally(evidence, taken, size, counts):
     for z in range(cuda.grid(1), evidence.size, cuda.gridsize(1)):
         if evidence[z] != np.float32(0):
             kind = (0 if evidence[z] > np.float32(0) else 2) + (0 if taken[z] > 0 else 1)

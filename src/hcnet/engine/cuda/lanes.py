@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 from numba import cuda
@@ -48,7 +47,7 @@ class Lanes:
 
 
 @kernel
-def _arrange(begin: Any, end: Any, step: Any, ahead: Any, order: Any) -> None:
+def _arrange(begin, end, step, ahead, order):
     # There may be more lanes than a grid has rows.
     for lane in range(cuda.blockIdx.y, begin.size, cuda.gridDim.y):
         first, n = begin[lane], end[lane] - begin[lane]
@@ -58,14 +57,14 @@ def _arrange(begin: Any, end: Any, step: Any, ahead: Any, order: Any) -> None:
 
 
 @kernel
-def copy_to_lanes(W: Any, copies: Any) -> None:
+def copy_to_lanes(W, copies):
     """Make a copy of W for every lane."""
     for z in range(cuda.grid(1), copies.size, cuda.gridsize(1)):
         copies[z] = W[z % W.size]
 
 
 @kernel
-def merge_lanes(copies: Any, W: Any, again: Any) -> None:
+def merge_lanes(copies, W, again):
     """Add the changes that lanes made in their copies to W, in the order of the lanes.
 
     The copies are brought up to date if they are needed `again`.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from types import SimpleNamespace
-from typing import Any
 
 from numba import cuda
 
@@ -25,7 +24,7 @@ def pool_kernels(members: int) -> SimpleNamespace:
     """Kernels for windows of `members` positions; they work on planes (`planes_of`)."""
 
     @kernel
-    def or_to_U(below: Any, from_pool: Any, to_U: Any, window: Any) -> None:
+    def or_to_U(below, from_pool, to_U, window):
         t = cuda.local.array(members, Number)
         rows, columns = below.shape[1], below.shape[2]
         for z in range(cuda.grid(1), below.size, cuda.gridsize(1)):
@@ -33,7 +32,7 @@ def pool_kernels(members: int) -> SimpleNamespace:
             _or_to_U(y, x, below[k], from_pool[k], to_U[k], window, t)
 
     @kernel
-    def pool_to_U(to_U: Any, above: Any, log_prior: Any, from_pool: Any) -> None:
+    def pool_to_U(to_U, above, log_prior, from_pool):
         t = cuda.local.array(members, Number)
         rows, columns = above.shape[1], above.shape[2]
         for z in range(cuda.grid(1), above.size, cuda.gridsize(1)):
@@ -41,7 +40,7 @@ def pool_kernels(members: int) -> SimpleNamespace:
             _pool_to_U(r, c, to_U[k], above[k], log_prior, from_pool[k], t)
 
     @kernel
-    def or_to_S(from_pool: Any, down: Any, window: Any) -> None:
+    def or_to_S(from_pool, down, window):
         t = cuda.local.array(members, Number)
         rows, columns = down.shape[1], down.shape[2]
         for z in range(cuda.grid(1), down.size, cuda.gridsize(1)):
@@ -49,7 +48,7 @@ def pool_kernels(members: int) -> SimpleNamespace:
             _or_to_S(y, x, from_pool[k], down[k], window, t)
 
     @kernel
-    def max_pool(below: Any, log_prior: Any, to_R: Any, window: Any) -> None:
+    def max_pool(below, log_prior, to_R, window):
         t = cuda.local.array(members, Number)
         rows, columns = to_R.shape[1], to_R.shape[2]
         for z in range(cuda.grid(1), to_R.size, cuda.gridsize(1)):
@@ -60,7 +59,7 @@ def pool_kernels(members: int) -> SimpleNamespace:
 
 
 @kernel
-def _run_pool_to_R(to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
+def _run_pool_to_R(to_U, log_prior, to_R, damping):
     rows, columns = to_R.shape[1], to_R.shape[2]
     for z in range(cuda.grid(1), to_R.size, cuda.gridsize(1)):
         k, r, c = z // columns // rows, z // columns % rows, z % columns
@@ -68,7 +67,7 @@ def _run_pool_to_R(to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
 
 
 @kernel
-def _run_class_to_S(up: Any, log_prior: Any, exclusive: Any) -> None:
+def _run_class_to_S(up, log_prior, exclusive):
     for k in range(cuda.grid(1), up.shape[0], cuda.gridsize(1)):
         _class_to_S(up[k], log_prior[k], exclusive)
 

@@ -9,7 +9,7 @@ slots.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,19 +73,19 @@ def slot_positions(g: Geometry, where: IntArray) -> NDArray[np.int32]:
 
 
 @inlined
-def element_at(n: Any, a: Any, row: Any, column: Any, g: Any) -> Any:
+def element_at(n, a, row, column, g):
     """The element of the board at a row and a column of a channel."""
     return first_element(n, row, column, g) + a * g.board_height * g.board_width
 
 
 @inlined
-def over(a: Any, b: Any) -> Any:
+def over(a, b):
     """The quotient of two integers from 0 to 2³² - 1: 64-bit division is slow."""
     return np.int64(np.uint32(a) // np.uint32(b))
 
 
 @inlined
-def slot_runs(n: Any, row: Any, column: Any, g: Any, slots: Any) -> Any:
+def slot_runs(n, row, column, g, slots):
     """Runs of slots that hold all placements above an element of the board.
 
     The first slot of the first run, the length of a run, and the number of runs (one or two).  The
@@ -100,13 +100,13 @@ def slot_runs(n: Any, row: Any, column: Any, g: Any, slots: Any) -> Any:
 
 
 @inlined
-def run_distance(slots: Any) -> Any:
+def run_distance(slots):
     """Number of slots in a row of tiles."""
     return slots.across * slots.each
 
 
 @inlined
-def weight_above(at: Any, slot: Any, row: Any, column: Any, g: Any) -> Any:
+def weight_above(at, slot, row, column, g):
     """Which weight of a channel lies on an element; -1 if the placement does not cover it."""
     di, dj = row - at[slot, 0], column - at[slot, 1]
     if 0 <= di < g.window_height and 0 <= dj < g.window_width:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import cuda
 
@@ -21,14 +19,14 @@ _ALL = 0xFFFFFFFF
 if SIMULATED:
 
     @inlined
-    def block_sums(total: Any, first: Any, second: Any, sums: Any) -> Any:
+    def block_sums(total, first, second, sums):
         """With one thread there is nothing to add; the simulator cannot wait in a function."""
         return total, first, second
 
 else:
 
     @inlined
-    def block_sums(total: Any, first: Any, second: Any, sums: Any) -> Any:
+    def block_sums(total, first, second, sums):
         """Over all threads of a block: the sum, and the two largest numbers.
 
         `sums` is shared memory, (warps, 3).
@@ -54,17 +52,7 @@ else:
 
 
 @kernel
-def start_messages(
-    fresh: Any,
-    g: Any,
-    slots: Any,
-    at: Any,
-    observed: Any,
-    U: Any,
-    W: Any,
-    to_S: Any,
-    to_W: Any,
-) -> None:
+def start_messages(fresh, g, slots, at, observed, U, W, to_S, to_W):
     """Give new placements the messages of the closed form; a block for each placement."""
     plane = g.window_height * g.window_width
     edges = g.channels * plane
@@ -82,7 +70,7 @@ def start_messages(
 
 
 @kernel
-def sum_placements(taken: Any, edges: Any, to_S: Any, sums_S: Any) -> None:
+def sum_placements(taken, edges, to_S, sums_S):
     """Sums of the messages to active placements; a block for each placement."""
     sums = cuda.shared.array((_WARPS, 3), Number)
     slot = taken[cuda.blockIdx.x]
@@ -95,9 +83,7 @@ def sum_placements(taken: Any, edges: Any, to_S: Any, sums_S: Any) -> None:
 
 
 @kernel
-def sum_weights(
-    taken: Any, begin: Any, edges: Any, to_W: Any, prior: Any, carried: Any, W: Any
-) -> None:
+def sum_weights(taken, begin, edges, to_W, prior, carried, W):
     """Beliefs of W; ``taken[begin[f] : begin[f + 1]]`` are the slots of feature f."""
     for z in range(cuda.grid(1), W.size, cuda.gridsize(1)):
         f, e = z // edges, z % edges
@@ -108,7 +94,7 @@ def sum_weights(
 
 
 @kernel
-def add_prior(where: Any, prior: Any, sums: Any, S: Any) -> None:
+def add_prior(where, prior, sums, S):
     """Beliefs of active placements; 0 in empty slots."""
     for slot in range(cuda.grid(1), where.size, cuda.gridsize(1)):
         number = where[slot]
@@ -119,14 +105,14 @@ def add_prior(where: Any, prior: Any, sums: Any, S: Any) -> None:
 
 
 @kernel
-def add_prior_to_all(prior: Any, belief: Any) -> None:
+def add_prior_to_all(prior, belief):
     """Add the priors of all placements, or their common prior."""
     for number in range(cuda.grid(1), belief.size, cuda.gridsize(1)):
         belief[number] += prior[number if prior.size > 1 else 0]
 
 
 @kernel
-def scatter_slots(where: Any, values: Any, out: Any) -> None:
+def scatter_slots(where, values, out):
     """Copy the value of every taken slot to its placement."""
     for slot in range(cuda.grid(1), where.size, cuda.gridsize(1)):
         if where[slot] >= 0:
@@ -134,7 +120,7 @@ def scatter_slots(where: Any, values: Any, out: Any) -> None:
 
 
 @kernel
-def swap_axes(values: Any, rows: Any, columns: Any, out: Any) -> None:
+def swap_axes(values, rows, columns, out):
     """(..., rows, columns) to (..., columns, rows)."""
     for z in range(cuda.grid(1), values.size, cuda.gridsize(1)):
         column, row, n = z % columns, z // columns % rows, z // (rows * columns)

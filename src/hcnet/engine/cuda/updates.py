@@ -53,7 +53,7 @@ def _commit(change: Change) -> Any:
     own, shared, hold = change == "own", change == "shared", change == "held"
 
     @inlined
-    def commit(W: Any, at: Any, seen: Any, change: Any, held: Any) -> None:
+    def commit(W, at, seen, change, held):
         if own:
             W[at] = seen + change
         elif shared:
@@ -77,17 +77,7 @@ def _update(change: Change) -> Any:
     commit, changes_S = _commit(change), change != "none"
 
     @inlined
-    def update(
-        tree: Any,
-        first_weight: Any,
-        g: Any,
-        slots: Any,
-        at: Any,
-        state: Any,
-        held: Any,
-        damping: Any,
-        sums: Any,
-    ) -> None:
+    def update(tree, first_weight, g, slots, at, state, held, damping, sums):
         n, a, row, column, first_slot, length, runs = tree
         E, U, S, W, to_S, to_W = state
         plane = g.window_height * g.window_width
@@ -132,7 +122,7 @@ def _update(change: Change) -> Any:
 
 
 @inlined
-def _stored(trees: Any, k: Any) -> Any:
+def _stored(trees, k):
     """The numbers of tree k (`boards.Trees`)."""
     n, a, row, column = trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3]
     return n, a, row, column, trees[k, 4], trees[k, 5], trees[k, 6]
@@ -147,23 +137,7 @@ def lanes_kernel(change: Change) -> Any:
     update = _update(change)
 
     @kernel
-    def run(
-        order: Any,
-        begin: Any,
-        end: Any,
-        trees: Any,
-        g: Any,
-        slots: Any,
-        at: Any,
-        E: Any,
-        U: Any,
-        S: Any,
-        W: Any,
-        to_S: Any,
-        to_W: Any,
-        apart: Any,
-        damping: Any,
-    ) -> None:
+    def run(order, begin, end, trees, g, slots, at, E, U, S, W, to_S, to_W, apart, damping):
         sums = cuda.shared.array((1, 3), Number)
         lane = cuda.blockIdx.x
         state = E, U, S, W, to_S, to_W
@@ -181,7 +155,7 @@ def lanes_kernel(change: Change) -> Any:
 
 
 @inlined
-def _with_runs(n: Any, a: Any, row: Any, column: Any, g: Any, slots: Any) -> Any:
+def _with_runs(n, a, row, column, g, slots):
     """The numbers of a tree that is not stored."""
     first, length, runs = slot_runs(n, row, column, g, slots)
     return n, a, row, column, first, length, runs
@@ -196,22 +170,7 @@ def blocks_kernel() -> Any:
     update = _update("held")
 
     @kernel_for(TREE_THREADS * TREES_AT_ONCE)
-    def run(
-        sequence: Any,
-        colours: Any,
-        covered: Any,
-        g: Any,
-        slots: Any,
-        at: Any,
-        E: Any,
-        U: Any,
-        S: Any,
-        W: Any,
-        to_S: Any,
-        to_W: Any,
-        held: Any,
-        damping: Any,
-    ) -> None:
+    def run(sequence, colours, covered, g, slots, at, E, U, S, W, to_S, to_W, held, damping):
         sums = cuda.shared.array((1, 3), Number)
         everybody = cuda.cg.this_grid()
         state = E, U, S, W, to_S, to_W
@@ -233,7 +192,7 @@ def blocks_kernel() -> Any:
 
 
 @inlined
-def _apply_held(tree: Any, g: Any, slots: Any, at: Any, held: Any, W: Any) -> None:
+def _apply_held(tree, g, slots, at, held, W):
     """Apply the held changes of a tree's weights; of trees that share a weight the first does."""
     _, a, row, column, first_slot, length, runs = tree
     plane = g.window_height * g.window_width

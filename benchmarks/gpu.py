@@ -11,7 +11,7 @@ from benchmarks.activeset import PAGES, SCAN, SCAN_LETTERS, one_page, scan
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from benchmarks.mnist_digits import Split
 from benchmarks.shape_models import compare, network, wrong
-from hcnet import HCN, Engine, Layer
+from hcnet import HCN, Layer
 from hcnet.datasets import letters, mnist, shapes
 from hcnet.engine.devices import why_not_cuda
 from hcnet.environment import gpus
@@ -20,8 +20,6 @@ from hcnet.preprocessing import OrientedEdges
 ENGINES = ("active", "cuda")
 STEPS = 10  # of a scan
 NAMES = [*PAGES, "scan", "shapes", "digits"]
-# device, deterministic
-MODES = {"cpu": ("cpu", True), "cuda": ("cuda", True), "cuda, asynchronous": ("cuda", False)}
 # The paper's network for digits; its settings were chosen on validation digits.
 EDGES, PER_CLASS, TEMPLATES, PASSES = 16, 40, 32, 80
 FLIPS, DAMPING, P_W = 1e-6, 0.05, (0.001, 0.05)
@@ -30,15 +28,13 @@ FLIPS, DAMPING, P_W = 1e-6, 0.05, (0.001, 0.05)
 def fit_shapes(bench: Benchmark, seed: int) -> None:
     """Two layers: whole fits."""
     data = shapes(feature_size=21, random_state=seed)
-    for mode, (device, deterministic) in MODES.items():
-        model = network(
-            21, False, random_state=seed, device=device, engine=Engine(deterministic=deterministic)
-        )
+    for device in ("cpu", "cuda"):
+        model = network(21, False, random_state=seed, device=device)
         _, seconds, _ = measure(lambda: model.fit(data.images))  # noqa: B023
         exact, iou = compare(model, data)
         bench.add(
             part="shapes",
-            mode=mode,
+            mode=device,
             seed=seed,
             w2_exact=exact,
             iou_mean=float(iou.mean()),
@@ -59,36 +55,32 @@ def fit_digits(bench: Benchmark, seed: int) -> None:
     edges, some = OrientedEdges(EDGES), split.learning(PER_CLASS)
     X, new = edges.transform(some.images), edges.transform(split.validation.images)
     how = {"pool": 3, "damping": DAMPING, "perturbation": 0.1}
-    for mode, (device, deterministic) in MODES.items():
-        if device == "cpu":
-            continue
-        model = HCN(
-            [
-                Layer(64, size=26, pool_border="same", p_W=P_W[0], **how),
-                Layer(pool_border="full", p_W=P_W[1], **how),
-            ],
-            templates_per_class=TEMPLATES,
-            p01=FLIPS,
-            p10=FLIPS,
-            n_init=1,
-            max_iter=PASSES,
-            device=device,
-            engine=Engine(deterministic=deterministic),
-            random_state=seed,
-        )
-        _, seconds, _ = measure(lambda: model.fit(X, some.labels))  # noqa: B023
-        model.set_params(inference="forward")
-        late = model.history_[-1].seconds - model.history_[9].seconds
-        bench.add(
-            part="digits",
-            mode=mode,
-            seed=seed,
-            error=float((model.predict(new) != split.validation.labels).mean()),
-            ms_per_pass=1e3 * late / (PASSES - 10),
-            seconds=seconds,
-            gigabytes=model.memory_ / 2**30,
-            gpu=gpus(),
-        )
+    model = HCN(
+        [
+            Layer(64, size=26, pool_border="same", p_W=P_W[0], **how),
+            Layer(pool_border="full", p_W=P_W[1], **how),
+        ],
+        templates_per_class=TEMPLATES,
+        p01=FLIPS,
+        p10=FLIPS,
+        n_init=1,
+        max_iter=PASSES,
+        device="cuda",
+        random_state=seed,
+    )
+    _, seconds, _ = measure(lambda: model.fit(X, some.labels))
+    model.set_params(inference="forward")
+    late = model.history_[-1].seconds - model.history_[9].seconds
+    bench.add(
+        part="digits",
+        mode="cuda",
+        seed=seed,
+        error=float((model.predict(new) != split.validation.labels).mean()),
+        ms_per_pass=1e3 * late / (PASSES - 10),
+        seconds=seconds,
+        gigabytes=model.memory_ / 2**30,
+        gpu=gpus(),
+    )
 
 
 def report(rows: list[Row]) -> str:

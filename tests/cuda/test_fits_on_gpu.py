@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hcnet import HCN, BooleanMatrixFactorization, Engine, FeatureLearner, Layer
+from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer
 from hcnet.datasets import deconvolution, shapes
 from hcnet.engine.cuda.active_set import active_device_memory
 from hcnet.layers import FeatureLayer
@@ -77,14 +77,12 @@ def test_true_parts_are_recovered(seed):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("deterministic", [True, False])
-def test_shapes_are_clustered(deterministic):
+def test_shapes_are_clustered():
     data = shapes(feature_size=21, random_state=0)
     model = HCN(
         [Layer(4, size=21), Layer()],
         n_classes=4,
         device="cuda",
-        engine=Engine(deterministic=deterministic),
         random_state=0,
     ).fit(data.images)
     found = model.predict(data.images)

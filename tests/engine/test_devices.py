@@ -43,7 +43,6 @@ def test_the_engine_of_the_processor_is_taken_as_it_is():
         ({"device": "cuda", "engine": "beliefs"}, "engine='beliefs' works on the processor alone"),
         ({"device": "cuda", "engine": "dense"}, "engine='dense' works on the processor alone"),
         ({"engine": "belief"}, "engine must be one of 'active', 'beliefs', 'dense', 'reference'"),
-        ({"engine": Engine(deterministic="yes")}, "engine.deterministic must be True or False"),
         ({"engine": Engine(schedule="random")}, "engine.schedule must be one of"),
     ],
 )

@@ -37,7 +37,7 @@ LAYER_KEYS: dict[str, Callable[[str], Any]] = {
 }
 LAST_LAYER = "templates"
 # Options that together make up the parameter `engine`.
-ENGINE_OPTIONS = ("schedule", "damping", "deterministic")
+ENGINE_OPTIONS = ("schedule", "damping")
 
 
 class Option(NamedTuple):
@@ -75,7 +75,6 @@ OPTIONS = (
     Option("engine", str, "storage of the messages", PASSING, names.ENGINE_NAMES),
     Option("schedule", str, "order of the message updates", PASSING, names.SCHEDULE_NAMES),
     Option("damping", float, "share of a new message that is taken", (PARTS,)),
-    Option("deterministic", None, "whether a GPU gives the same bits on every run", PASSING),
     Option("device", str, "processor or GPU", PASSING, names.DEVICE_NAMES),
     Option("random_state", arguments.seed, "seed: the same one gives the same result", ALL),
 )

@@ -47,9 +47,6 @@ class Engine:
     damping : float, default=1.0
         Share of a new message that is taken; 1 replaces messages.  Schedules that update many trees
         at once need less than 1.  `HCN` takes it from its layers instead.
-    deterministic : bool, default=True
-        Whether a GPU must give the same bits on every run.  False is faster where many images share
-        weights.
 
     """
 
@@ -57,7 +54,6 @@ class Engine:
     _: KW_ONLY
     schedule: str | None = None
     damping: float = 1.0
-    deterministic: bool = True
 
     def on(self, device: str) -> ReadyEngine:
         """The engine on a device: "cpu", "cuda", or "auto" for a GPU if there is one."""
@@ -66,7 +62,7 @@ class Engine:
         schedule = Schedule(name, preset=True)
         if self.schedule is not None:
             schedule = Schedule(self.schedule)  # type: ignore[arg-type]
-        return ReadyEngine(self.name, schedule, self.damping, gpu, self.deterministic)
+        return ReadyEngine(self.name, schedule, self.damping, gpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +73,6 @@ class ReadyEngine:
     schedule: Schedule = field(default_factory=Schedule)
     damping: float = 1.0
     gpu: bool = False
-    deterministic: bool = True
 
     @property
     def share(self) -> float:
@@ -135,7 +130,7 @@ class ReadyEngine:
             return ActivePassing(layer, observed, evidence, *priors)
         from hcnet.engine.cuda.active_set import ActiveCUDAPassing  # only where there is a GPU
 
-        return ActiveCUDAPassing(self.deterministic, layer, observed, evidence, *priors)
+        return ActiveCUDAPassing(layer, observed, evidence, *priors)
 
     def start_dense(
         self,
@@ -172,7 +167,7 @@ class ReadyEngine:
             return active_memory(layer, n_images, lanes, n_threads())
         from hcnet.engine.cuda.active_set import active_device_memory
 
-        return active_device_memory(layer, n_images, lanes if self.deterministic else 1)
+        return active_device_memory(layer, n_images, lanes)
 
     def pools(self) -> PoolUpdater:
         """The functions that update messages of pools and classes."""

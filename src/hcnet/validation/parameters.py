@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hcnet.checks import check_choice, check_flag, check_number, check_optional_count, check_pair
+from hcnet.checks import check_choice, check_number, check_optional_count, check_pair
 from hcnet.engine.devices import DEVICE_NAMES
 from hcnet.engine.engines import DEFAULT_ENGINE, ENGINE_NAMES, Engine, ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES
@@ -105,7 +105,6 @@ def check_engine(estimator: Any, ready: bool, damping: float | None = 1.0) -> Re
         engine = Engine(check_choice("engine", engine, ENGINE_NAMES), damping=damping or 1.0)
     check_choice("engine.name", engine.name, ENGINE_NAMES)
     check_damping(engine.damping, "engine.damping")
-    check_flag("engine.deterministic", engine.deterministic)
     if engine.schedule is not None:
         check_choice("engine.schedule", engine.schedule, SCHEDULE_NAMES)
     if damping is None and engine.damping != 1.0:

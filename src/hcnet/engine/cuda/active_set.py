@@ -50,19 +50,14 @@ class ActiveCUDAPassing(Stateful):
 
     def __init__(
         self,
-        deterministic: bool,
         layer: FeatureLayer,
         observed: BoolArray,
         evidence: FloatArray,
         placement_prior: FloatArray | float,
         weight_prior: FloatArray,
     ) -> None:
-        """Nothing is active; the arguments are those of `engine.active.active_layer.ActivePassing`.
-
-        Images in lanes of their own share W.  If updates are to be `deterministic`, each has a
-        copy, and changes are merged in a fixed order; otherwise all add to W at the same time.
-        """
-        self._deterministic, self._layer, self._g = deterministic, layer, geometry(layer)
+        """Nothing is active; the arguments are those of `ActivePassing`."""
+        self._layer, self._g = layer, geometry(layer)
         self._n_images = len(evidence)
         self._tiles = tiling(self._g, self._n_images)
         self._slots = Slots.of(self._g, self._tiles)
@@ -298,18 +293,19 @@ class ActiveCUDAPassing(Stateful):
     def _update_lanes(
         self, schedule: Schedule, rng: np.random.Generator | None, damping: np.float32
     ) -> None:
-        """All lanes at the same time: one, or one for each image."""
+        """All lanes at the same time: one, or one for each image.
+
+        Each of several lanes has a copy of W, and changes are merged in a fixed order.
+        """
         trees = self._trees.firsts
         firsts = trees[[0, -1]] if schedule.name == "sequential" else trees
-        shared = len(firsts) > 2
-        copying = shared and self._deterministic
+        alone = len(firsts) == 2
         if schedule not in self._lanes:
-            self._lanes[schedule] = Lanes(firsts, schedule.rounds if copying else 1)
+            self._lanes[schedule] = Lanes(firsts, 1 if alone else schedule.rounds)
         lanes = self._lanes[schedule]
         lanes.arrange(rng)
-        if not copying:
-            change: updates.Change = "shared" if shared else "own"
-            self._run_lanes(change, (lanes.order, *lanes.rounds[0]), self._W, 0, damping)
+        if alone:
+            self._run_lanes("own", (lanes.order, *lanes.rounds[0]), self._W, 0, damping)
             return
         copies = self._copies
         launch(copy_to_lanes, copies.size, self._W, copies)

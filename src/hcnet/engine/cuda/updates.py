@@ -41,24 +41,20 @@ TREE_THREADS = 1 if SIMULATED else WARP
 TREES_AT_ONCE = 1 if SIMULATED else 16
 
 # How a change of a belief of W is applied.  "own": written, as nobody else uses this copy.
-# "shared": added while others add, in any order.  "held": counted in steps of the grid until the
-# block is over, as integers, whose sum does not depend on the order.  "none": not at all, as
-# beliefs are added up afterwards.
-Change = Literal["own", "shared", "held", "none"]
+# "held": counted in steps of the grid until the block is over, as integers, whose sum does not
+# depend on the order.  "none": not at all, as beliefs are added up afterwards.
+Change = Literal["own", "held", "none"]
 
 
 @functools.cache
 def _commit(change: Change) -> Any:
     """The function that applies a change of a belief of W."""
-    own, shared, hold = change == "own", change == "shared", change == "held"
+    own, hold = change == "own", change == "held"
 
     @inlined
     def commit(W, at, seen, change, held):
         if own:
             W[at] = seen + change
-        elif shared:
-            if change != np.float32(0):
-                cuda.atomic.add(W, at, change)
         elif hold:
             steps = np.int64(math.floor(np.float64(change) * _PER_STEP + 0.5))
             if steps != 0:

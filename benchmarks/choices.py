@@ -27,7 +27,6 @@ CHOICES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "noise 1e-4": ({}, {"p01": 1e-4, "p10": 1e-4}),
     "per-image": ({}, {"schedule": "per-image"}),
     "blocks": ({}, {"schedule": "blocks"}),
-    "flooding": ({}, {"schedule": "flooding"}),
 }
 
 

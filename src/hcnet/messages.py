@@ -8,14 +8,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.engine.schedules import BLOCK_SIZE
 from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 
 IntArray = NDArray[np.int64]
-
-# Trees of a simultaneous batch that an engine works on at a time.
-MOST_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ class Layout:
         Where images work at the same time, each lane has a copy of the beliefs of W.  With `keep`
         messages are kept from sweep to sweep; otherwise those of a few trees at a time are.
         """
-        edges = 2 * 4 * (n_trees if keep else max(lanes, MOST_AT_ONCE)) * self.leaves
+        edges = 2 * 4 * (n_trees if keep else max(lanes, BLOCK_SIZE)) * self.leaves
         beliefs = 4 * 4 * (int(np.prod(self.field_shape)) + int(np.prod(self.kernel_shape)))
         trees = n_trees * (4 + 4 * 4 + 8)
         weights = self.kernel_shape if self.kernel_is_weights else self.field_shape

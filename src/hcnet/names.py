@@ -10,7 +10,7 @@ DeviceName = Literal["cpu", "cuda", "auto"]
 EngineName = Literal["active", "beliefs", "dense", "reference"]
 Ink = Literal["auto", "bright", "dark"]
 Method = Literal["explain", "forward", "passing", "match"]
-ScheduleName = Literal["sequential", "per-image", "blocks", "flooding"]
+ScheduleName = Literal["sequential", "per-image", "blocks"]
 
 ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
 DEVICE_NAMES: tuple[str, ...] = get_args(DeviceName)

@@ -61,7 +61,7 @@ def test_a_fixed_point_is_one_of_the_dense_engine(name, lead):
             got, wanted = (getattr(one, what)() for one in (passing, twin))
             np.testing.assert_allclose(got, wanted, atol=2e-3, err_msg=what)
         np.testing.assert_allclose(passing.up(), twin.up(), atol=2e-3)
-        assert twin.sweep(Schedule("flooding"), np.random.default_rng(0)) < 2e-3
+        assert twin.sweep(Schedule(), np.random.default_rng(0)) < 2e-3
     assert settled >= 4
 
 
@@ -90,7 +90,7 @@ def test_where_parts_are_nearly_known_the_dense_engine_settles_at_the_same_belie
 def test_every_schedule_settles_at_a_fixed_point_of_the_dense_engine(name, schedule):
     passing = ActivePassing(*problem(name, 1, 20.0))
     assert settle(passing, schedule)
-    assert dense_twin(passing).sweep(Schedule("flooding"), np.random.default_rng(0)) < 2e-3
+    assert dense_twin(passing).sweep(Schedule(), np.random.default_rng(0)) < 2e-3
 
 
 @ANY_LAYER

@@ -202,7 +202,7 @@ def test_blocks_hold_every_tree_once_and_about_as_many_each(schedule, n_trees):
     numbers = [k for k, _ in found if k is not None]
     assert numbers == list(range(len(numbers)))
     assert len(numbers) <= max(BLOCKS, 1)
-    if schedule != "flooding" and n_trees >= 400:
+    if n_trees >= 400:
         assert len(numbers) == BLOCKS
     same = list(plan.batches(owners, np.random.default_rng(0)))
     if n_trees and schedule != "sequential":

@@ -16,9 +16,7 @@ from hcnet.metrics import matched_iou
 @pytest.mark.parametrize("schedule", SCHEDULE_NAMES)
 def test_parts_are_recovered_with_every_schedule(schedule):
     images, _ = scene(n=10)
-    damping = 0.3 if schedule == "flooding" else 1.0
-    engine = Engine("beliefs", schedule=schedule, damping=damping)
-    found = learner(engine=engine).fit(images)
+    found = learner(engine=Engine("beliefs", schedule=schedule)).fit(images)
     assert matched_iou(found.features_, TRUE_PARTS).min() == 1
 
 

@@ -185,7 +185,6 @@ def test_the_same_seed_gives_the_same_result(algorithm):
     np.testing.assert_array_equal(first.placements_, generator.placements_)
 
 
-@pytest.mark.filterwarnings("ignore:No part was found")  # undamped flooding learns nothing
 @pytest.mark.parametrize("schedule", SCHEDULE_NAMES)
 def test_the_number_of_threads_changes_nothing(schedule):
     images, _ = scene()
@@ -209,8 +208,7 @@ def test_the_number_of_threads_changes_nothing(schedule):
 @pytest.mark.parametrize("schedule", SCHEDULE_NAMES)
 def test_every_schedule_learns(schedule):
     images, _ = scene(n=10)
-    damping = 0.3 if schedule == "flooding" else 1.0
-    found = learner(engine=Engine(schedule=schedule, damping=damping)).fit(images)
+    found = learner(engine=Engine(schedule=schedule)).fit(images)
     assert matched_iou(found.features_, TRUE_PARTS).min() == 1
 
 

@@ -91,7 +91,7 @@ def test_every_level_settles_at_a_fixed_point_of_the_dense_engine(name, certaint
             got, wanted = trees.placement_beliefs(), twin.placement_beliefs()
             np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=0.01)
             np.testing.assert_allclose(trees.down(), twin.down(), rtol=1e-5, atol=0.01)
-            assert twin.sweep(Schedule("flooding"), rng) < 0.01
+            assert twin.sweep(Schedule(), rng) < 0.01
     assert min(settled) >= 2
 
 

@@ -98,7 +98,7 @@ def test_any_value_of_a_parameter(kind, data, value):
 @given(
     st.sampled_from([k for k in CASES if "engine" in CASES[k].make().get_params()]),
     st.sampled_from(["name", "schedule", "damping"]),
-    st.one_of(odd_parameters(), st.sampled_from(["dense", "beliefs", "blocks", "flooding"])),
+    st.one_of(odd_parameters(), st.sampled_from(["dense", "beliefs", "blocks"])),
 )
 @about("hcnet.Engine.on", examples=60)
 def test_any_engine(kind, name, value):

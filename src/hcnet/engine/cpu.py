@@ -17,7 +17,7 @@ from hcnet.engine.cpu_trees import tree_to_R, update_tree
 from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
-from hcnet.messages import MOST_AT_ONCE, Messages
+from hcnet.messages import Messages
 
 # Shares of the beliefs that threads add up: more than threads, so that no thread waits long.
 _PARTS = 16
@@ -92,15 +92,16 @@ def _run_simultaneous(
     damping: Any,
     d_field: Any,
     d_kernel: Any,
+    scratch: Any,
 ) -> None:
-    """Messages of all trees of a chunk from the same beliefs; changes are held back."""
+    """Messages of all trees of a batch from the same beliefs; changes are held back."""
     rows, run, stride = shape[3], shape[4], shape[1] * shape[2]
     n = rows * run
     tree, b = pointer(trees), pointer(evidence)
     to_f, to_k = pointer(to_field), pointer(to_kernel)
     field, kernel = pointer(fields), pointer(kernels)
     s_all, w_all = pointer(d_field), pointer(d_kernel)
-    best = pointer(np.empty(1, np.float32))
+    best = pointer(scratch[first:])  # each thread has its own
     for q in range(first, last):
         k = order[q]
         own = (k if keep else q) * n
@@ -239,16 +240,12 @@ class CPUEngine(CPUPools):
         return out
 
     def _simultaneous(self, m: Messages, order: NDArray[np.int64], damping: np.float32) -> None:
-        beliefs = seen = _flat(m.field, m.kernel)
-        if len(order) > MOST_AT_ONCE:  # later chunks must not see what earlier ones changed
-            seen = _flat(m.field.copy(), m.kernel.copy())
-        changes = _flat(*np.empty((2, min(MOST_AT_ONCE, len(order)), m.layout.leaves), np.float32))
-        shape, own = m.layout.geometry, _own(m, MOST_AT_ONCE)
-        for start in range(0, len(order), MOST_AT_ONCE):
-            chunk = order[start : start + MOST_AT_ONCE]
-            fixed = chunk, m.trees, m.evidence, shape
-            _run_simultaneous(len(chunk), *fixed, *seen, *own, damping, *changes)
-            _add_changes(_PARTS, chunk, m.trees, shape, *beliefs, *changes)
+        n, shape, beliefs = len(order), m.layout.geometry, _flat(m.field, m.kernel)
+        changes = _flat(*np.empty((2, n, m.layout.leaves), np.float32))
+        scratch = np.empty(n, np.float32)
+        fixed, own = (order, m.trees, m.evidence, shape), _own(m, n)
+        _run_simultaneous(n, *fixed, *beliefs, *own, damping, *changes, scratch)
+        _add_changes(_PARTS, order, m.trees, shape, *beliefs, *changes)
 
 
 def _flat(*arrays: FloatArray) -> tuple[FloatArray, ...]:

@@ -41,7 +41,7 @@ class Engine:
         "active" stores messages of undecided placements only, if all messages would take more than
         64 MiB; "dense" always stores all; "beliefs" stores those of trees near ink; "reference" is
         readable and slow, for tests.
-    schedule : {"sequential", "per-image", "blocks", "flooding"} or None, default=None
+    schedule : {"sequential", "per-image", "blocks"} or None, default=None
         Order in which trees are updated.  None: one tree after the other ("sequential"), on a GPU
         all images at the same time ("per-image").
     damping : float, default=1.0

@@ -65,8 +65,6 @@ class Schedule:
         whole = np.array([0, len(order)])
         if self.name == "sequential":
             yield Batch(order, whole)
-        elif self.name == "flooding":
-            yield Batch(order, np.arange(len(order) + 1), simultaneous=True)
         elif self.name == "blocks":
             for start in range(0, len(order), self.block_size):
                 block = order[start : start + self.block_size]

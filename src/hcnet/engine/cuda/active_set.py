@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import assert_never
 
 import numpy as np
 
@@ -134,7 +133,8 @@ class ActiveCUDAPassing(Stateful):
         self._admit()
         before = arrays.copied(self._S)
         if self._trees.n:
-            self._update_all(schedule, rng if schedule.shuffle else None, np.float32(damping))
+            update = self._update_blocks if schedule.name == "blocks" else self._update_lanes
+            update(schedule, rng if schedule.shuffle else None, np.float32(damping))
             self._sum_beliefs()
         return max(arrays.largest(self._S, before), arrays.largest(self._W, weights))
 
@@ -275,21 +275,6 @@ class ActiveCUDAPassing(Stateful):
     def _add_prior(self) -> None:
         launch(sums.add_prior, self._in_slot.size, self._in_slot, self._prior, self._sums, self._S)
 
-    def _update_all(
-        self, schedule: Schedule, rng: np.random.Generator | None, damping: np.float32
-    ) -> None:
-        match schedule.name:
-            case "sequential" | "per-image":
-                self._update_lanes(schedule, rng, damping)
-            case "blocks":
-                self._update_blocks(schedule, rng, damping)
-            case "flooding":  # every tree is a lane, and sees the beliefs before the sweep
-                numbers = hold(np.arange(self._trees.n + 1))
-                lanes = numbers, numbers[:-1], numbers[1:]
-                self._run_lanes("none", lanes, self._W, 0, damping)
-            case unknown:
-                assert_never(unknown)
-
     def _update_lanes(
         self, schedule: Schedule, rng: np.random.Generator | None, damping: np.float32
     ) -> None:
@@ -305,12 +290,12 @@ class ActiveCUDAPassing(Stateful):
         lanes = self._lanes[schedule]
         lanes.arrange(rng)
         if alone:
-            self._run_lanes("own", (lanes.order, *lanes.rounds[0]), self._W, 0, damping)
+            self._run_lanes((lanes.order, *lanes.rounds[0]), self._W, 0, damping)
             return
         copies = self._copies
         launch(copy_to_lanes, copies.size, self._W, copies)
         for k, part in enumerate(lanes.rounds):
-            self._run_lanes("own", (lanes.order, *part), copies, self._W.size, damping)
+            self._run_lanes((lanes.order, *part), copies, self._W.size, damping)
             launch(merge_lanes, self._W.size, copies, self._W, k + 1 < len(lanes.rounds))
 
     @cached_property
@@ -320,16 +305,15 @@ class ActiveCUDAPassing(Stateful):
 
     def _run_lanes(
         self,
-        change: updates.Change,
         lanes: tuple[DeviceArray, DeviceArray, DeviceArray],
         W: DeviceArray,
         apart: int,
         damping: np.float32,
     ) -> None:
-        """Run `updates.lanes_kernel`; `lanes` is its order, begin and end."""
+        """Run `updates.update_lanes`; `lanes` is its order, begin and end."""
         state = self._E, self._U, self._S, W, self._to_S, self._to_W
         layer = self._trees.where, self._g, self._slots, self._at
-        updates.lanes_kernel(change)[lanes[1].size, updates.TREE_THREADS](
+        updates.update_lanes[lanes[1].size, updates.TREE_THREADS](
             *lanes, *layer, *state, np.int64(apart), damping
         )
 
@@ -345,7 +329,7 @@ class ActiveCUDAPassing(Stateful):
         at_once = min(colours.most, updates.TREES_AT_ONCE * multiprocessors())
         state = self._E, self._U, self._S, self._W, self._to_S, self._to_W
         layer = self._covered, self._g, self._slots, self._at
-        updates.blocks_kernel()[at_once, updates.TREE_THREADS](
+        updates.update_blocks[at_once, updates.TREE_THREADS](
             hold(sequence), colours, *layer, *state, self._held, damping
         )
 

@@ -6,9 +6,8 @@ block are updated at the same time, one block after the other.
 
 from __future__ import annotations
 
-import functools
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numba import cuda
@@ -40,37 +39,15 @@ TREE_THREADS = 1 if SIMULATED else WARP
 # Trees that a multiprocessor updates at the same time in a block.
 TREES_AT_ONCE = 1 if SIMULATED else 16
 
-# How a change of a belief of W is applied.  "own": written, as nobody else uses this copy.
-# "held": counted in steps of the grid until the block is over, as integers, whose sum does not
-# depend on the order.  "none": not at all, as beliefs are added up afterwards.
-Change = Literal["own", "held", "none"]
 
-
-@functools.cache
-def _commit(change: Change) -> Any:
-    """The function that applies a change of a belief of W."""
-    own, hold = change == "own", change == "held"
-
-    @inlined
-    def commit(W, at, seen, change, held):
-        if own:
-            W[at] = seen + change
-        elif hold:
-            steps = np.int64(math.floor(np.float64(change) * _PER_STEP + 0.5))
-            if steps != 0:
-                cuda.atomic.add(held, at, steps)
-
-    return commit
-
-
-@functools.cache
-def _update(change: Change) -> Any:
+def _tree_update(holds: bool) -> Any:
     """The update of one tree: new messages, beliefs, and U for its inactive leaves.
 
     `tree`: image, channel, row, column, `slot_runs`.  `first_weight`: where its copy of W begins.
-    `state`: E, U, S, W, to_S, to_W.  `sums`: shared memory for `block_sums`.
+    `state`: E, U, S, W, to_S, to_W.  `sums`: shared memory for `block_sums`.  Where other trees use
+    the same copy of W at the same time, the update `holds` changes of W: they are counted in steps
+    of the grid until the block is over, as integers, whose sum does not depend on the order.
     """
-    commit, changes_S = _commit(change), change != "none"
 
     @inlined
     def update(tree, first_weight, g, slots, at, state, held, damping, sums):
@@ -109,12 +86,20 @@ def _update(change: Change) -> Any:
                     new_S = _damped(old_S, _and_up(w, up), damping, _TO_STEPS)
                     new_W = _damped(old_W, _and_up(s, up), damping, _TO_STEPS)
                     to_S[edge], to_W[edge] = new_S, new_W
-                    if changes_S:
-                        S[slot] = seen_S + (new_S - old_S)
-                    commit(W, weight, seen_W, new_W - old_W, held)
+                    S[slot] = seen_S + (new_S - old_S)
+                    if holds:
+                        change = np.float64(new_W - old_W)
+                        steps = np.int64(math.floor(change * _PER_STEP + 0.5))
+                        if steps != 0:
+                            cuda.atomic.add(held, weight, steps)
+                    else:
+                        W[weight] = seen_W + (new_W - old_W)
         cuda.syncthreads()
 
     return update
+
+
+_update, _update_and_hold = _tree_update(holds=False), _tree_update(holds=True)
 
 
 @inlined
@@ -124,30 +109,24 @@ def _stored(trees, k):
     return n, a, row, column, trees[k, 4], trees[k, 5], trees[k, 6]
 
 
-@functools.cache
-def lanes_kernel(change: Change) -> Any:
+@kernel
+def update_lanes(order, begin, end, trees, g, slots, at, E, U, S, W, to_S, to_W, apart, damping):
     """All trees of all lanes; trees ``order[begin[lane] : end[lane]]`` make a lane.
 
     The copy of W of a lane begins at ``lane * apart``; without copies `apart` is 0.
     """
-    update = _update(change)
-
-    @kernel
-    def run(order, begin, end, trees, g, slots, at, E, U, S, W, to_S, to_W, apart, damping):
-        sums = cuda.shared.array((1, 3), Number)
-        lane = cuda.blockIdx.x
-        state = E, U, S, W, to_S, to_W
-        first, last = np.int64(begin[lane]), np.int64(end[lane])
-        if first >= last:
-            return
-        # The next tree is loaded from memory during the update of this one.
-        following = _stored(trees, np.uint64(order[first]))
-        for q in range(first, last):
-            tree = following
-            following = _stored(trees, np.uint64(order[min(q + 1, last - 1)]))
-            update(tree, lane * apart, g, slots, at, state, to_S, damping, sums)
-
-    return run
+    sums = cuda.shared.array((1, 3), Number)
+    lane = cuda.blockIdx.x
+    state = E, U, S, W, to_S, to_W
+    first, last = np.int64(begin[lane]), np.int64(end[lane])
+    if first >= last:
+        return
+    # The next tree is loaded from memory during the update of this one.
+    following = _stored(trees, np.uint64(order[first]))
+    for q in range(first, last):
+        tree = following
+        following = _stored(trees, np.uint64(order[min(q + 1, last - 1)]))
+        _update(tree, lane * apart, g, slots, at, state, to_S, damping, sums)
 
 
 @inlined
@@ -155,36 +134,6 @@ def _with_runs(n, a, row, column, g, slots):
     """The numbers of a tree that is not stored."""
     first, length, runs = slot_runs(n, row, column, g, slots)
     return n, a, row, column, first, length, runs
-
-
-@functools.cache
-def blocks_kernel() -> Any:
-    """A sweep over blocks of trees that share no placement (`Colours`), one after the other.
-
-    All threads wait after each block; then the changes of W that were held are applied.
-    """
-    update = _update("held")
-
-    @kernel_for(TREE_THREADS * TREES_AT_ONCE)
-    def run(sequence, colours, covered, g, slots, at, E, U, S, W, to_S, to_W, held, damping):
-        sums = cuda.shared.array((1, 3), Number)
-        everybody = cuda.cg.this_grid()
-        state = E, U, S, W, to_S, to_W
-        for c in range(sequence.size):
-            for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
-                n, a, row, column = tree_of(sequence[c], t, colours, g)
-                if has_tree(n, a, row, column, colours, g, covered):
-                    tree = _with_runs(n, a, row, column, g, slots)
-                    update(tree, 0, g, slots, at, state, held, damping, sums)
-            everybody.sync()
-            for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
-                n, a, row, column = tree_of(sequence[c], t, colours, g)
-                if has_tree(n, a, row, column, colours, g, covered):
-                    tree = _with_runs(n, a, row, column, g, slots)
-                    _apply_held(tree, g, slots, at, held, W)
-            everybody.sync()
-
-    return run
 
 
 @inlined
@@ -201,3 +150,27 @@ def _apply_held(tree, g, slots, at, held, W):
                 steps = cuda.atomic.exch(held, weight, 0)
                 if steps != 0:
                     W[weight] += np.float32(np.float64(steps) * STEP)
+
+
+@kernel_for(TREE_THREADS * TREES_AT_ONCE)
+def update_blocks(sequence, colours, covered, g, slots, at, E, U, S, W, to_S, to_W, held, damping):
+    """A sweep over blocks of trees that share no placement (`Colours`), one after the other.
+
+    All threads wait after each block; then the changes of W that were held are applied.
+    """
+    sums = cuda.shared.array((1, 3), Number)
+    everybody = cuda.cg.this_grid()
+    state = E, U, S, W, to_S, to_W
+    for c in range(sequence.size):
+        for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
+            n, a, row, column = tree_of(sequence[c], t, colours, g)
+            if has_tree(n, a, row, column, colours, g, covered):
+                tree = _with_runs(n, a, row, column, g, slots)
+                _update_and_hold(tree, 0, g, slots, at, state, held, damping, sums)
+        everybody.sync()
+        for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
+            n, a, row, column = tree_of(sequence[c], t, colours, g)
+            if has_tree(n, a, row, column, colours, g, covered):
+                tree = _with_runs(n, a, row, column, g, slots)
+                _apply_held(tree, g, slots, at, held, W)
+        everybody.sync()

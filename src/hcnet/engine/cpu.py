@@ -6,8 +6,6 @@ floor that this engine is measured against.  Everything else a tree touches stay
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,7 +25,7 @@ _PARTS = 16
 
 
 @inlined
-def _field_at(trees: Any, k: Any, shape: Any) -> Any:
+def _field_at(trees, k, shape):
     """Offset of the first leaf of a tree in a flat field of (height, width, features)."""
     row = np.int64(trees[4 * k]) * shape[0] + trees[4 * k + 2]
     return (row * shape[1] + trees[4 * k + 3]) * shape[2]
@@ -35,21 +33,21 @@ def _field_at(trees: Any, k: Any, shape: Any) -> Any:
 
 @parallel
 def _run_lanes(
-    first: Any,
-    last: Any,
-    order: Any,
-    lanes: Any,
-    trees: Any,
-    evidence: Any,
-    shape: Any,
-    fields: Any,
-    kernels: Any,
-    to_field: Any,
-    to_kernel: Any,
-    keep: Any,
-    damping: Any,
-    scratch: Any,
-) -> None:
+    first,
+    last,
+    order,
+    lanes,
+    trees,
+    evidence,
+    shape,
+    fields,
+    kernels,
+    to_field,
+    to_kernel,
+    keep,
+    damping,
+    scratch,
+):
     """In each lane trees one after the other, each seeing all changes before it.
 
     `fields` or `kernels` holds a private copy for each lane, if there are several.  Unless messages
@@ -78,22 +76,22 @@ def _run_lanes(
 
 @parallel
 def _run_simultaneous(
-    first: Any,
-    last: Any,
-    order: Any,
-    trees: Any,
-    evidence: Any,
-    shape: Any,
-    fields: Any,
-    kernels: Any,
-    to_field: Any,
-    to_kernel: Any,
-    keep: Any,
-    damping: Any,
-    d_field: Any,
-    d_kernel: Any,
-    scratch: Any,
-) -> None:
+    first,
+    last,
+    order,
+    trees,
+    evidence,
+    shape,
+    fields,
+    kernels,
+    to_field,
+    to_kernel,
+    keep,
+    damping,
+    d_field,
+    d_kernel,
+    scratch,
+):
     """Messages of all trees of a batch from the same beliefs; changes are held back."""
     rows, run, stride = shape[3], shape[4], shape[1] * shape[2]
     n = rows * run
@@ -125,17 +123,7 @@ def _run_simultaneous(
 
 
 @parallel
-def _add_changes(
-    begin: Any,
-    end: Any,
-    order: Any,
-    trees: Any,
-    shape: Any,
-    field: Any,
-    kernel: Any,
-    d_field: Any,
-    d_kernel: Any,
-) -> None:
+def _add_changes(begin, end, order, trees, shape, field, kernel, d_field, d_kernel):
     """Add the changes of many trees to the beliefs; row q of the changes is tree order[q]'s.
 
     Threads share out the beliefs, not the trees: every belief is added up by one thread in
@@ -164,17 +152,7 @@ def _add_changes(
 
 
 @parallel
-def _trees_to_R(
-    first: Any,
-    last: Any,
-    trees: Any,
-    shape: Any,
-    field: Any,
-    kernel: Any,
-    to_field: Any,
-    to_kernel: Any,
-    out: Any,
-) -> None:
+def _trees_to_R(first, last, trees, shape, field, kernel, to_field, to_kernel, out):
     """Messages down from some of the trees."""
     rows, run, stride = shape[3], shape[4], shape[1] * shape[2]
     n = rows * run

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +22,7 @@ _ALL = np.empty(0, np.int64)
 
 
 @inlined
-def _element(z: Any, some: Any, height: Any, width: Any) -> Any:
+def _element(z, some, height, width):
     """Plane, row and column of a job."""
     number = some[z] if some.size else z
     line = number // width
@@ -32,9 +30,7 @@ def _element(z: Any, some: Any, height: Any, width: Any) -> Any:
 
 
 @parallel
-def _run_or_to_U(
-    first: Any, last: Any, some: Any, below: Any, from_pool: Any, to_U: Any, window: Any
-) -> None:
+def _run_or_to_U(first, last, some, below, from_pool, to_U, window):
     t = np.empty(to_U.shape[3], np.float32)
     for z in range(first, last):
         k, y, x = _element(z, some, below.shape[1], below.shape[2])
@@ -42,18 +38,14 @@ def _run_or_to_U(
 
 
 @parallel
-def _run_pool_to_R(
-    first: Any, last: Any, to_U: Any, log_prior: Any, to_R: Any, damping: Any
-) -> None:
+def _run_pool_to_R(first, last, to_U, log_prior, to_R, damping):
     for z in range(first, last):
         k, r, c = _element(z, _ALL, to_R.shape[1], to_R.shape[2])
         _pool_to_R(r, c, to_U[k], log_prior, to_R[k], damping)
 
 
 @parallel
-def _run_max_pool(
-    first: Any, last: Any, below: Any, log_prior: Any, to_R: Any, window: Any
-) -> None:
+def _run_max_pool(first, last, below, log_prior, to_R, window):
     t = np.empty(log_prior.shape[2], np.float32)
     for z in range(first, last):
         k, r, c = _element(z, _ALL, to_R.shape[1], to_R.shape[2])
@@ -61,9 +53,7 @@ def _run_max_pool(
 
 
 @parallel
-def _run_pool_to_U(
-    first: Any, last: Any, some: Any, to_U: Any, above: Any, log_prior: Any, from_pool: Any
-) -> None:
+def _run_pool_to_U(first, last, some, to_U, above, log_prior, from_pool):
     t = np.empty(to_U.shape[3], np.float32)
     for z in range(first, last):
         k, r, c = _element(z, some, above.shape[1], above.shape[2])
@@ -71,7 +61,7 @@ def _run_pool_to_U(
 
 
 @parallel
-def _run_or_to_S(first: Any, last: Any, some: Any, from_pool: Any, down: Any, window: Any) -> None:
+def _run_or_to_S(first, last, some, from_pool, down, window):
     t = np.empty(from_pool.shape[3], np.float32)
     for z in range(first, last):
         k, y, x = _element(z, some, down.shape[1], down.shape[2])
@@ -79,7 +69,7 @@ def _run_or_to_S(first: Any, last: Any, some: Any, from_pool: Any, down: Any, wi
 
 
 @parallel
-def _run_class_to_S(first: Any, last: Any, up: Any, log_prior: Any, exclusive: Any) -> None:
+def _run_class_to_S(first, last, up, log_prior, exclusive):
     for k in range(first, last):
         _class_to_S(up[k], log_prior[k], exclusive)
 

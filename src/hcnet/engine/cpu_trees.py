@@ -10,8 +10,6 @@ the work on a short row.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hcnet.engine.cpu_compilation import compiled, inlined, larger, prefetch
@@ -25,21 +23,21 @@ _damped, _TO_STEPS = compiled.damped, compiled.TO_STEPS
 
 @inlined
 def update_tree(
-    b: Any,
-    rows: Any,
-    run: Any,
-    field: Any,
-    at: Any,
-    stride: Any,
-    kernel: Any,
-    kernel_at: Any,
-    to_field: Any,
-    to_kernel: Any,
-    own: Any,
-    following: Any,
-    best: Any,
-    damping: Any,
-) -> Any:
+    b,
+    rows,
+    run,
+    field,
+    at,
+    stride,
+    kernel,
+    kernel_at,
+    to_field,
+    to_kernel,
+    own,
+    following,
+    best,
+    damping,
+):
     """Update the messages of a tree with evidence b, and the beliefs of its leaves.
 
     `factors.tree_messages`, in as few passes over memory as possible.  `own` is where the messages
@@ -102,18 +100,7 @@ def update_tree(
 
 
 @inlined
-def tree_to_R(
-    rows: Any,
-    run: Any,
-    field: Any,
-    at: Any,
-    stride: Any,
-    kernel: Any,
-    kernel_at: Any,
-    to_field: Any,
-    to_kernel: Any,
-    own: Any,
-) -> Any:
+def tree_to_R(rows, run, field, at, stride, kernel, kernel_at, to_field, to_kernel, own):
     """Message from a tree down to its pixel (`factors.tree_down`)."""
     first, total = np.float32(-HUGE), np.float32(0)
     for i in range(rows):

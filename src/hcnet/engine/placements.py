@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,7 @@ _or_messages, _damped, _TO_STEPS = compiled.or_messages, compiled.damped, compil
 
 
 @entry
-def _edges(
-    positions: Any, features: Any, offsets: Any, starts: Any, geometry: Any, sign: Any
-) -> Any:
+def _edges(positions, features, offsets, starts, geometry, sign):
     """The pixels' lists of candidates: pixel ids, where each list begins, candidate ids."""
     image, width = geometry[0], geometry[1]
     begin, fill = np.empty(sign.size + 1, np.int64), np.empty(sign.size + 1, np.int64)
@@ -60,9 +57,7 @@ def _edges(
 
 
 @entry
-def _sweep(
-    order: Any, begin: Any, members: Any, evidence: Any, belief: Any, messages: Any, damping: Any
-) -> None:
+def _sweep(order, begin, members, evidence, belief, messages, damping):
     longest = 0
     for k in order:
         longest = max(longest, begin[k + 1] - begin[k])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from hcnet.images import FloatArray, Noise
 
 
 @entry
-def _sample_rows(E: Any, S: Any, columns: Any, prior: Any, beta: Any, draws: Any) -> int:
+def _sample_rows(E, S, columns, prior, beta, draws):
     """One Gibbs pass over the bits of S given W (`columns`: W transposed, as numbers).
 
     The log-odds of a bit are its prior plus the evidence of the entries that only it could

@@ -8,8 +8,6 @@ channels, hs + h - 1, ws + w - 1).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +53,7 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
 
 @over_threads
 @nb.njit(nogil=True, cache=True)
-def _add_up(first: Any, last: Any, R: Any, start: Any, a: Any, i: Any, j: Any, out: Any) -> None:
+def _add_up(first, last, R, start, a, i, j, out):
     rows, columns = out.shape[2:]
     for n in range(first, last):
         for f in range(out.shape[1]):
@@ -81,7 +79,7 @@ def bconv(S: BoolArray, W: BoolArray) -> BoolArray:
 
 @over_threads
 @nb.njit(nogil=True, cache=True)
-def _place(first: Any, last: Any, S: Any, start: Any, where: Any, R: Any, columns: Any) -> None:
+def _place(first, last, S, start, where, R, columns):
     for n in range(first, last):
         for f in range(S.shape[1]):
             for r in range(S.shape[2]):

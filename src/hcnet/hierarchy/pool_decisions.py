@@ -6,7 +6,6 @@ A plane is one channel of one image; `engine.choices` has the decision for one p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +59,7 @@ def given_decision(level: Level, choice: NDArray[np.int16]) -> PoolDecision:
 
 
 @inlined
-def _open_gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, taken: Any) -> Any:
+def _open_gain(below, log_prior, window, r, c, taken):
     """The gain of an element with its position left open: the log of a sum over all positions."""
     best, rest = -np.inf, 0.0
     top, left, m = r - window[2], c - window[3], 0
@@ -76,7 +75,7 @@ def _open_gain(below: Any, log_prior: Any, window: Any, r: Any, c: Any, taken: A
 
 
 @inlined
-def _freedom(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any) -> Any:
+def _freedom(choice, below, log_prior, window, taken):
     total = 0.0
     for r in range(choice.shape[0]):
         for c in range(choice.shape[1]):
@@ -92,18 +91,7 @@ def _freedom(choice: Any, below: Any, log_prior: Any, window: Any, taken: Any) -
 
 
 @parallel
-def _decide(
-    first: Any,
-    last: Any,
-    choice: Any,
-    below: Any,
-    log_prior: Any,
-    window: Any,
-    taken: Any,
-    cost: Any,
-    free: Any,
-    freedom: Any,
-) -> None:
+def _decide(first, last, choice, below, log_prior, window, taken, cost, free, freedom):
     """Decide the planes from the first to the last."""
     on = np.empty(choice.shape[2] * choice.shape[3], np.int32)
     good = np.empty(on.size, np.int32)
@@ -116,7 +104,7 @@ def _decide(
 
 
 @parallel
-def _costs(first: Any, last: Any, choice: Any, log_prior: Any, cost: Any) -> None:
+def _costs(first, last, choice, log_prior, cost):
     for q in range(first, last):
         n, a = q // choice.shape[1], q % choice.shape[1]
         cost[n, a] = _cost(choice[n, a], log_prior)

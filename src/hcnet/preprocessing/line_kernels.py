@@ -38,9 +38,7 @@ def bright_lines(bright: BoolArray, share: float, shortest: float) -> BoolArray:
 
 @over_threads
 @_kernel
-def _mark(
-    first: Any, last: Any, bright: Any, rows: Any, share: Any, shortest: Any, marked: Any
-) -> None:
+def _mark(first, last, bright, rows, share, shortest, marked):
     """``rows`` (start, rise, column) of lines that start in the first row or just below it."""
     height, width = bright.shape[1:]
     # From so many rows above the image to so many below it.

@@ -31,14 +31,14 @@ TIERS = 4
 
 
 @_jit
-def locate(position: Any, geometry: Any) -> Any:
+def locate(position, geometry):
     """Image, row and column of a position (or of many), counted through all of S."""
     hs, ws = geometry[2], geometry[3]
     return position // (hs * ws), position // ws % hs, position % ws
 
 
 @_jit
-def find_candidates(sign: Any, offsets: Any, geometry: Any, ratio: float, found: Any) -> Any:
+def find_candidates(sign, offsets, geometry, ratio, found):
     """Positions where a feature has more on pixels below it than ratio × off pixels.
 
     Writes them to `found` (as long as there are positions), and how well they fit: on pixels
@@ -71,7 +71,7 @@ def find_candidates(sign: Any, offsets: Any, geometry: Any, ratio: float, found:
 
 
 @_jit
-def make_cover(placements: Any, offsets: Any, starts: Any, geometry: Any, size: int) -> Any:
+def make_cover(placements, offsets, starts, geometry, size):
     """How many placements lie over each pixel."""
     image, width = geometry[0], geometry[1]
     cover = np.zeros(size, np.int16)
@@ -84,7 +84,7 @@ def make_cover(placements: Any, offsets: Any, starts: Any, geometry: Any, size: 
 
 
 @_called
-def _gain(sign: Any, cover: Any, base: int, offsets: Any, a: int, b: int, k1: Any, k0: Any) -> Any:
+def _gain(sign, cover, base, offsets, a, b, k1, k0):
     on = 0
     off = 0
     for q in range(a, b):
@@ -97,13 +97,13 @@ def _gain(sign: Any, cover: Any, base: int, offsets: Any, a: int, b: int, k1: An
 
 
 @_called
-def _change(cover: Any, base: int, offsets: Any, a: int, b: int, by: int) -> None:
+def _change(cover, base, offsets, a, b, by):
     for q in range(a, b):
         cover[base + offsets[q]] += by
 
 
 @_called
-def _bare_windows(sign: Any, cover: Any, geometry: Any) -> Any:
+def _bare_windows(sign, cover, geometry):
     """Uncovered on pixels in the window at every position."""
     image, width, hs, ws, h, w, n_images = geometry
     height = hs + h - 1
@@ -128,9 +128,7 @@ def _bare_windows(sign: Any, cover: Any, geometry: Any) -> Any:
 
 
 @_jit
-def place_greedily(
-    sign: Any, cover: Any, candidates: Any, fits: Any, owned: Any, model: Any
-) -> Any:
+def place_greedily(sign, cover, candidates, fits, owned, model):
     """Add the most gainful placement, again and again, while it gains more than it costs.
 
     Candidates come feature by feature, those of feature f from ``owned[f]`` on; k1 × `fits` is
@@ -215,7 +213,7 @@ def place_greedily(
 
 
 @_jit
-def tile_candidates(candidates: Any, fits: Any, geometry: Any, ordered: Any, begin: Any) -> None:
+def tile_candidates(candidates, fits, geometry, ordered, begin):
     """Sort candidates of a feature by tiles of one window each, so that neighbours are found fast.
 
     Within a tile those that fit best come first.  Writes positions and fits to `ordered`, and to
@@ -251,16 +249,7 @@ def tile_candidates(candidates: Any, fits: Any, geometry: Any, ordered: Any, beg
 
 
 @_jit
-def exchange(
-    sign: Any,
-    cover: Any,
-    placements: Any,
-    turn: Any,
-    tiled: Any,
-    visited: Any,
-    changed: Any,
-    model: Any,
-) -> Any:
+def exchange(sign, cover, placements, turn, tiled, visited, changed, model):
     """Take out one placement at a time and put the best candidate near it in its place.
 
     `tiled` are candidates, how well they fit, where those of feature f in a tile begin (``begin[f,
@@ -346,9 +335,7 @@ def exchange(
 
 
 @_jit
-def supplant(
-    sign: Any, cover: Any, placements: Any, candidates: Any, features: Any, model: Any
-) -> Any:
+def supplant(sign, cover, placements, candidates, features, model):
     """Put in one candidate at a time, in order, and take out all that do not pay beside it.
 
     Kept where that gains.  (Where two placements together explain what one could, taking out
@@ -420,18 +407,7 @@ def supplant(
 
 
 @_jit
-def fit_weights(
-    sign: Any,
-    cover: Any,
-    W: Any,
-    placements: Any,
-    geometry: Any,
-    height: int,
-    k1: float,
-    k0: float,
-    prior: float,
-    sweeps: int,
-) -> Any:
+def fit_weights(sign, cover, W, placements, geometry, height, k1, k0, prior, sweeps):
     """Set every weight to its better value given all else; `W` and `cover` change in place."""
     image, width = geometry[0], geometry[1]
     F, A, h, w = W.shape
@@ -484,7 +460,7 @@ def fit_weights(
 
 
 @_jit
-def count_votes(sign: Any, cover: Any, weights: Any, placements: Any, geometry: Any) -> Any:
+def count_votes(sign, cover, weights, placements, geometry):
     """On and off pixels that a weight of one feature decides, also those outside its window.
 
     Both are (channels, 3 h - 2, 3 w - 2): all weights that a window can have which shares at
@@ -511,7 +487,7 @@ def count_votes(sign: Any, cover: Any, weights: Any, placements: Any, geometry: 
 
 
 @_jit
-def tally(sign: Any, cover: Any) -> Any:
+def tally(sign, cover):
     """Hits, misses, false and empty pixels of a reconstruction."""
     hit = 0
     missed = 0
@@ -528,7 +504,7 @@ def tally(sign: Any, cover: Any) -> Any:
 
 
 @_jit
-def _neighbour_pairs(placements: Any, geometry: Any, F: int, pairs: Any) -> Any:
+def _neighbour_pairs(placements, geometry, F, pairs):
     """Write a number for each pair of placements in reach: which features, at which offset.
 
     Placements must be sorted by image and row.  Returns how many pairs there are, even if the

@@ -23,21 +23,21 @@ _kernel: Any = nb.njit(nogil=True, cache=True)
 @over_threads
 @_kernel
 def match_all(
-    first: Any,
-    last: Any,
-    pixels: Any,
-    lowest: Any,
-    messages: Any,
-    begins: Any,
-    hidden: Any,
-    features: Any,
-    pools: Any,
-    depth: Any,
-    top_size: Any,
-    possible: Any,
-    costs: Any,
-    score: Any,
-) -> None:
+    first,
+    last,
+    pixels,
+    lowest,
+    messages,
+    begins,
+    hidden,
+    features,
+    pools,
+    depth,
+    top_size,
+    possible,
+    costs,
+    score,
+):
     """Add to ``score`` the elements that each possible template lacks, and unexplained pixels.
 
     ``costs`` of unexplained pixels are per image and channel; ``depth`` is the most features that
@@ -66,17 +66,8 @@ def match_all(
 
 @_kernel
 def count_shifts(
-    pixels: Any,
-    lowest: Any,
-    messages: Any,
-    begins: Any,
-    hidden: Any,
-    features: Any,
-    pools: Any,
-    depth: Any,
-    templates: Any,
-    shifts: Any,
-) -> None:
+    pixels, lowest, messages, begins, hidden, features, pools, depth, templates, shifts
+):
     """Count in ``shifts`` (levels, members) the positions of the parts of each image's template."""
     mark = np.zeros(pixels.shape[1:], np.int32)
     stack = np.empty((depth, 4), np.int64)
@@ -87,18 +78,7 @@ def count_shifts(
 
 
 @_kernel
-def _follow(
-    lowest: Any,
-    messages: Any,
-    begins: Any,
-    hidden: Any,
-    features: Any,
-    pools: Any,
-    stack: Any,
-    name: Any,
-    mark: Any,
-    shifts: Any,
-) -> Any:
+def _follow(lowest, messages, begins, hidden, features, pools, stack, name, mark, shifts):
     """Mark the pixels that the template on the ``stack`` can explain; return its score."""
     first, start, elements = features
     # Read once: a view of an array costs more than the work on it.
@@ -133,7 +113,7 @@ def _follow(
 
 
 @_kernel
-def _best_member(level: Any, a: Any, y: Any, x: Any, message: Any, pools: Any) -> Any:
+def _best_member(level, a, y, x, message, pools):
     """The best position of an element of R: its value, member, row and column; first of equals."""
     window, below, columns, prior, log_priors = pools
     h, w, top, left = window[level, 0], window[level, 1], window[level, 2], window[level, 3]

@@ -19,20 +19,7 @@ _kernel: Any = nb.njit(nogil=True, cache=True)
 
 @over_threads
 @_kernel
-def explain_all(
-    first: Any,
-    last: Any,
-    on: Any,
-    lacks: Any,
-    bits: Any,
-    reach: Any,
-    size: Any,
-    corner: Any,
-    costs: Any,
-    found: Any,
-    n: Any,
-    left: Any,
-) -> None:
+def explain_all(first, last, on, lacks, bits, reach, size, corner, costs, found, n, left):
     """Explain every image by parts, always the placement that gains most, until none gains.
 
     `bits` are the elements of the parts as (pointers, channels, rows, columns).  `reach` are the
@@ -45,9 +32,7 @@ def explain_all(
 
 
 @_kernel
-def _explain(
-    on: Any, lacks: Any, bits: Any, reach: Any, size: Any, corner: Any, costs: Any, found: Any
-) -> Any:
+def _explain(on, lacks, bits, reach, size, corner, costs, found):
     n_parts = len(bits[0]) - 1
     gain = np.empty((n_parts, size[0], size[1]), np.float32)
     _without_explaining(lacks, bits, costs, gain)
@@ -72,7 +57,7 @@ def _explain(
 
 
 @_kernel
-def _without_explaining(lacks: Any, bits: Any, costs: Any, gain: Any) -> None:
+def _without_explaining(lacks, bits, costs, gain):
     """The cost of every placement: a constant, and each of its elements that finds no pixel."""
     start, a, i, j = bits
     lacking, placement = costs
@@ -85,7 +70,7 @@ def _without_explaining(lacks: Any, bits: Any, costs: Any, gain: Any) -> None:
 
 
 @_kernel
-def _count(gain: Any, element: Any, reach: Any, corner: Any, by: Any) -> None:
+def _count(gain, element, reach, corner, by):
     """Add `by` to the gain of every placement that explains this pixel."""
     start, part, i, j, _ = reach
     a, y, x = element[0], element[1] + corner[0], element[2] + corner[1]
@@ -96,7 +81,7 @@ def _count(gain: Any, element: Any, reach: Any, corner: Any, by: Any) -> None:
 
 
 @_kernel
-def _reaches(f: Any, r: Any, c: Any, element: Any, reach: Any, corner: Any) -> Any:
+def _reaches(f, r, c, element, reach, corner):
     wide = reach[4]
     y, x = element[1] + corner[0] - r, element[2] + corner[1] - c
     return 0 <= y < wide.shape[2] and 0 <= x < wide.shape[3] and wide[f, element[0], y, x]
@@ -104,18 +89,7 @@ def _reaches(f: Any, r: Any, c: Any, element: Any, reach: Any, corner: Any) -> A
 
 @over_threads
 @_kernel
-def fit_all(
-    first: Any,
-    last: Any,
-    on: Any,
-    lacks: Any,
-    start: Any,
-    places: Any,
-    window: Any,
-    corner: Any,
-    costs: Any,
-    W: Any,
-) -> None:
+def fit_all(first, last, on, lacks, start, places, window, corner, costs, W):
     """Fit every part to its ``places`` (image, row, column), which are sorted by part."""
     for f in range(first, last):
         if start[f + 1] > start[f]:
@@ -124,7 +98,7 @@ def fit_all(
 
 
 @_kernel
-def _fit(on: Any, lacks: Any, places: Any, window: Any, corner: Any, costs: Any, W: Any) -> None:
+def _fit(on, lacks, places, window, corner, costs, W):
     """Choose the elements of a part one by one, always the one that explains most."""
     lacking, weight = costs
     channels, h, w = W.shape
@@ -161,7 +135,7 @@ def _fit(on: Any, lacks: Any, places: Any, window: Any, corner: Any, costs: Any,
 
 
 @_kernel
-def _share(gain: Any, y: Any, x: Any, window: Any, by: Any) -> None:
+def _share(gain, y, x, window, by):
     """Add `by` to all elements of R in whose window this pixel is."""
     for i in range(max(y - window[0] + 1, 0), min(y + 1, gain.shape[0])):
         for j in range(max(x - window[1] + 1, 0), min(x + 1, gain.shape[1])):

@@ -9,7 +9,6 @@ explanation (U > 0: ink that nothing explains) and over the weights that are on.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -56,9 +55,7 @@ def list_nonzero(g: Geometry, U: FloatArray, W: FloatArray, above: float = 0.0) 
 
 
 @inlined
-def _add_from_calling_trees(
-    n: Any, first: Any, last: Any, g: Any, U: Any, W: Any, calls: Any, lines: Any, out: Any
-) -> None:
+def _add_from_calling_trees(n, first, last, g, U, W, calls, lines, out):
     """Add what the placements of some rows hear from trees that call.
 
     Row by row, so that the sums and the weights that meet them stay in cache.
@@ -80,9 +77,7 @@ def _add_from_calling_trees(
 
 
 @inlined
-def _add_from_other_trees(
-    corner: Any, first: Any, last: Any, U: Any, steps: Any, weights: Any, total: Any, least: Any
-) -> Any:
+def _add_from_other_trees(corner, first, last, U, steps, weights, total, least):
     """Add what a placement hears from the other trees: only weights that are on pass it on.
 
     Nothing of it is positive: once the total is below `least`, the rest is of no interest.
@@ -97,7 +92,7 @@ def _add_from_other_trees(
 
 
 @parallel
-def add_all_messages(first: Any, last: Any, g: Any, U: Any, W: Any, lists: Any, out: Any) -> None:
+def add_all_messages(first, last, g, U, W, lists, out):
     """Sums of the messages to all placements; a job is a row of placements of an image."""
     calls, lines, features, steps, weights = lists
     U_at, W_at, steps_at, weights_at = pointer(U), pointer(W), pointer(steps), pointer(weights)
@@ -120,7 +115,7 @@ def add_all_messages(first: Any, last: Any, g: Any, U: Any, W: Any, lists: Any, 
 
 
 @parallel
-def reach_of_calls(first: Any, last: Any, g: Any, U: Any, out: Any) -> None:
+def reach_of_calls(first, last, g, U, out):
     """The most that trees that call can tell a placement at each position; a job is an image.
 
     Sums over a window from those over its neighbours, in double precision and a little too large:
@@ -151,7 +146,7 @@ def reach_of_calls(first: Any, last: Any, g: Any, U: Any, out: Any) -> None:
 
 
 @inlined
-def _first_from(numbers: Any, least: Any) -> Any:
+def _first_from(numbers, least):
     """Where the first of some sorted numbers is that is not below `least`."""
     low, high = 0, numbers.size
     while low < high:
@@ -164,7 +159,7 @@ def _first_from(numbers: Any, least: Any) -> Any:
 
 
 @inlined
-def _lowest(beliefs: Any, tile: Any) -> Any:
+def _lowest(beliefs, tile):
     """Where the first of the lowest beliefs of a tile is."""
     k = 0
     for z in range(1, beliefs.shape[1]):
@@ -175,21 +170,8 @@ def _lowest(beliefs: Any, tile: Any) -> Any:
 
 @parallel
 def find_candidates(
-    begin: Any,
-    end: Any,
-    tiles: Any,
-    g: Any,
-    U: Any,
-    W: Any,
-    lists: Any,
-    prior: Any,
-    active: Any,
-    reach: Any,
-    threshold: Any,
-    found: Any,
-    beliefs: Any,
-    counts: Any,
-) -> None:
+    begin, end, tiles, g, U, W, lists, prior, active, reach, threshold, found, beliefs, counts
+):
     """The most probable inactive placements of every tile whose belief is above the threshold.
 
     A job is a row of tiles of an image.
@@ -257,18 +239,7 @@ def find_candidates(
 
 
 @parallel
-def down_from_inactive(
-    first: Any,
-    last: Any,
-    g: Any,
-    U: Any,
-    reach: Any,
-    lists: Any,
-    belief: Any,
-    is_active: Any,
-    least: Any,
-    out: Any,
-) -> None:
+def down_from_inactive(first, last, g, U, reach, lists, belief, is_active, least, out):
     """Into `out` the message down to every tree from the OR of its inactive placements alone.
 
     Those below `least` are left out: a message is at most what the placement or the weight says.

@@ -118,26 +118,14 @@ def _covered(where: IntArray, g: Geometry, observed: BoolArray) -> tuple[IntArra
 
 
 @inlined
-def _pointers(lists: Any) -> Any:
+def _pointers(lists):
     """Index, next edge of every tree, and messages."""
     index, following, to_S, to_W = lists
     return pointer(index), pointer(following), pointer(to_S), pointer(to_W)
 
 
 @entry
-def _move(
-    before: Any,
-    now: Any,
-    g: Any,
-    observed: Any,
-    U: Any,
-    W: Any,
-    old: Any,
-    new: Any,
-    base: Any,
-    who: Any,
-    offset: Any,
-) -> None:
+def _move(before, now, g, observed, U, W, old, new, base, who, offset):
     """Walk through old and new placements in order; lists of both kinds fill in step."""
     old_index, old_next, old_S, old_W = _pointers(old)
     new_index, new_next, new_S, new_W = _pointers(new)

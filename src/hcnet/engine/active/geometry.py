@@ -110,7 +110,7 @@ def coordinates(g: Geometry, where: IntArray) -> IntArray:
 
 
 @inlined
-def locate(where: Any, g: Any) -> Any:
+def locate(where, g):
     """Image, row, column and feature of a placement."""
     f = where % g.features
     position = where // g.features
@@ -119,13 +119,13 @@ def locate(where: Any, g: Any) -> Any:
 
 
 @inlined
-def first_element(n: Any, i: Any, j: Any, g: Any) -> Any:
+def first_element(n, i, j, g):
     """The element of the board under a placement's first weight."""
     return (n * g.channels * g.board_height + i) * g.board_width + j
 
 
 @inlined
-def placement_offset(i: Any, j: Any, f: Any, g: Any) -> Any:
+def placement_offset(i, j, f, g):
     """What a placement adds to a tree's base (`tree_base`)."""
     weights = g.channels * g.window_height * g.window_width
     return f * weights - i * g.window_width - j

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, parallel, pointer
 from hcnet.engine.cpu_trees import tree_to_R, update_tree
 
@@ -11,7 +9,7 @@ _or_merged = compiled.or_merged
 
 
 @inlined
-def _pointers(lists: Any) -> Any:
+def _pointers(lists):
     """The lists of `Edges`; they are held by whoever has called from Python."""
     trees, base, begin, offset, who, to_S, to_W = lists
     first = pointer(trees), pointer(base), pointer(begin), pointer(offset)
@@ -20,20 +18,8 @@ def _pointers(lists: Any) -> Any:
 
 @parallel
 def run_lanes(
-    first: Any,
-    last: Any,
-    order: Any,
-    lanes: Any,
-    lists: Any,
-    E: Any,
-    U: Any,
-    seen_S: Any,
-    seen_W: Any,
-    all_S: Any,
-    all_W: Any,
-    scratch: Any,
-    damping: Any,
-) -> None:
+    first, last, order, lanes, lists, E, U, seen_S, seen_W, all_S, all_W, scratch, damping
+):
     """In each lane trees one after the other: messages of active leaves, and U for all others.
 
     Inactive placements are so improbable that they add nothing to the sum of an OR and are
@@ -62,7 +48,7 @@ def run_lanes(
 
 
 @entry
-def trees_down(lists: Any, all_S: Any, all_W: Any, scratch: Any, out: Any) -> None:
+def trees_down(lists, all_S, all_W, scratch, out):
     """Messages down from the trees of active placements, into `out`.
 
     There `out` holds the message from the inactive placements alone.
@@ -80,7 +66,7 @@ def trees_down(lists: Any, all_S: Any, all_W: Any, scratch: Any, out: Any) -> No
 
 
 @entry
-def add_up(lists: Any, S: Any, W: Any) -> None:
+def add_up(lists, S, W):
     """Add all messages to the sums of the variables that they go to."""
     n = lists[0].size
     _, base, begin, offset, who, to_S, to_W = _pointers(lists)

@@ -15,8 +15,6 @@ that contain them move along.  There is a function for each direction and each l
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
@@ -26,7 +24,7 @@ _and_up = compiled.and_up
 
 
 @inlined
-def _highest(field: Any, at: Any, n: Any) -> Any:
+def _highest(field, at, n):
     """The largest belief of a run of the field."""
     first = np.float32(-HUGE)
     for j in range(n):
@@ -35,14 +33,14 @@ def _highest(field: Any, at: Any, n: Any) -> Any:
 
 
 @entry
-def pass_on(beliefs: Any, e: Any, out: Any) -> None:
+def pass_on(beliefs, e, out):
     """What evidence e becomes on its way past every variable."""
     for k in range(beliefs.size):
         out[k] = _and_up(beliefs[k], e)
 
 
 @inlined
-def _move(sums: Any, beliefs: Any, at: Any, new: Any, n: Any, share: Any) -> None:
+def _move(sums, beliefs, at, new, n, share):
     """Sums of messages, and the beliefs that they are part of, a share of the way."""
     for j in range(n):
         change = share * (new[j] - sums[at + j])
@@ -51,7 +49,7 @@ def _move(sums: Any, beliefs: Any, at: Any, new: Any, n: Any, share: Any) -> Non
 
 
 @inlined
-def _correct(beliefs: Any, of_common: Any, at: Any, e: Any, out: Any, out_at: Any, n: Any) -> None:
+def _correct(beliefs, of_common, at, e, out, out_at, n):
     """Take from some sums what a tree would say as common, and add what it says with evidence e."""
     for j in range(n):
         out[out_at + j] -= of_common[at + j]
@@ -62,18 +60,8 @@ def _correct(beliefs: Any, of_common: Any, at: Any, e: Any, out: Any, out_at: An
 
 @parallel
 def field_sums_of_weights(
-    first: Any,
-    last: Any,
-    bands: Any,
-    shape: Any,
-    without_ink: Any,
-    corners: Any,
-    of_common: Any,
-    kernel: Any,
-    field: Any,
-    sums: Any,
-    share: Any,
-) -> None:
+    first, last, bands, shape, without_ink, corners, of_common, kernel, field, sums, share
+):
     """Placements, in the field, hear of weights, in the kernel; a job is a band of rows.
 
     `of_common` is what each weight passes on of the common evidence, `corners` (height + 1,
@@ -104,17 +92,8 @@ def field_sums_of_weights(
 
 @parallel
 def kernel_sums_of_weights(
-    first: Any,
-    last: Any,
-    shape: Any,
-    without_ink: Any,
-    total: Any,
-    of_common: Any,
-    field: Any,
-    kernel: Any,
-    sums: Any,
-    share: Any,
-) -> None:
+    first, last, shape, without_ink, total, of_common, field, kernel, sums, share
+):
     """Placements, in the kernel, hear of weights, in the field; a job is an image.
 
     Here all windows lie on the image: the sum over all trees with the common evidence is the same
@@ -141,16 +120,7 @@ def kernel_sums_of_weights(
 
 
 @parallel
-def kernel_sums_of_placements(
-    first: Any,
-    last: Any,
-    shape: Any,
-    without_ink: Any,
-    field: Any,
-    kernel: Any,
-    sums: Any,
-    share: Any,
-) -> None:
+def kernel_sums_of_placements(first, last, shape, without_ink, field, kernel, sums, share):
     """Weights, in the kernel, hear of placements, in the field; a job is a channel."""
     evidence = without_ink[0]
     height, width, F, rows, run = shape
@@ -174,17 +144,7 @@ def kernel_sums_of_placements(
 
 
 @parallel
-def field_sums_of_placements(
-    first: Any,
-    last: Any,
-    shape: Any,
-    without_ink: Any,
-    total: Any,
-    kernel: Any,
-    field: Any,
-    sums: Any,
-    share: Any,
-) -> None:
+def field_sums_of_placements(first, last, shape, without_ink, total, kernel, field, sums, share):
     """Weights, in the field, hear of placements, in the kernel; a job is a channel.
 
     Here all windows lie on the image: with the common evidence everywhere, all placements of a

@@ -23,12 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
-from hcnet.archive.contents import Contents
-from hcnet.archive.kinds import Kind
-from hcnet.archive.nodes import Node
-from hcnet.archive.reading import Reader
-from hcnet.archive.state import Stateful, restore, save
-from hcnet.archive.writing import write
+from hcnet.archive.files import Reader, write
+from hcnet.archive.kinds import Kind, Stateful, restore, save
+from hcnet.archive.nodes import Contents, Node
 from hcnet.atomic_files import remove_unfinished
 from hcnet.engine.driver import JOINT, Outcome, Record, Status
 from hcnet.version import VERSION

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from hcnet.archive import kinds
-from hcnet.archive.contents import Contents
-from hcnet.archive.nodes import Node
+from hcnet.archive.nodes import Contents, Node
 from hcnet.images import BoolArray
 from hcnet.layers import Border, FeatureLayer
 from hcnet.objective import Priors

@@ -5,9 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from hcnet.archive.reading import Reader
-from hcnet.archive.state import restore, save
-from hcnet.archive.writing import write
+from hcnet.archive.files import Reader, write
+from hcnet.archive.kinds import restore, save
 from hcnet.engine.active import admission
 from hcnet.engine.active.active_layer import ActivePassing
 from hcnet.engine.active.admission import per_tile, tiles_of, tiling

@@ -14,7 +14,7 @@ from handmade import change, header, members, put
 
 import hcnet
 from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier, checkpoint
-from hcnet.archive.writing import write
+from hcnet.archive.files import write
 from hcnet.engine.driver import Status
 
 IMAGE = np.kron(np.eye(4), np.ones((3, 3)))

@@ -13,7 +13,7 @@ from handmade import HEADER, SUMS, change, forge, members, put, replace_array
 
 import hcnet
 from hcnet import FeatureLearner
-from hcnet.archive import layout
+from hcnet.archive import files
 from hcnet.model import PartsModel
 from hcnet.objective import Priors
 
@@ -235,9 +235,9 @@ def test_memory_stays_within_what_is_promised(tmp_path):
 
 def test_headers_of_arrays_are_those_of_numpy(tmp_path):
     for array in (np.arange(3), np.zeros((2, 0), np.float32), np.float64(3.5)):
-        array = layout.plain(np.asarray(array))
-        data = layout.array_header(array.dtype.str, array.shape) + array.tobytes()
-        assert len(layout.array_header(array.dtype.str, array.shape)) % 64 == 0
+        array = files.plain_array(np.asarray(array))
+        data = files.array_header(array.dtype.str, array.shape) + array.tobytes()
+        assert len(files.array_header(array.dtype.str, array.shape)) % 64 == 0
         read = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
         np.testing.assert_array_equal(read, array)
         assert (read.dtype, read.shape) == (array.dtype, array.shape)

@@ -11,7 +11,7 @@ import pytest
 from fits import FITS, learned
 
 import hcnet
-from hcnet.archive.reading import Reader
+from hcnet.archive.files import Reader
 
 HERE = Path(__file__).parent
 

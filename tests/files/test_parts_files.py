@@ -187,8 +187,8 @@ def test_what_is_no_file_is_said_so(tmp_path):
 FULL = """
 import resource, sys
 import numpy as np
-from hcnet.archive.contents import Contents
-from hcnet.archive.writing import write
+from hcnet.archive.nodes import Contents
+from hcnet.archive.files import write
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
 import signal

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from definition import layer, network
 
-from hcnet.archive.state import save
+from hcnet.archive.kinds import save
 from hcnet.engine.active.active_layer import ActivePassing
 from hcnet.engine.beliefs.layer_near_ink import BeliefPassing
 from hcnet.engine.dense import DensePassing

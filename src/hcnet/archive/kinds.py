@@ -3,9 +3,16 @@
 Whatever a file holds is checked while it is read, so that a damaged or hostile file ends in a
 sentence, before memory is taken for it.  Use it as a vocabulary::
 
-    from hcnet.archive import kinds
+    noise = kinds.object_of(Noise, p01=kinds.probability(), p10=kinds.probability())
 
-    kind = kinds.object_of(Noise, p01=kinds.probability(), p10=kinds.probability())
+An object that is saved and continues later declares its fields::
+
+    class Counter(Stateful):
+        def saved_fields(self, finished: bool) -> Fields:
+            return {"_rng": kinds.generator(), "_count": kinds.whole_number()}
+
+    contents = save(counter)
+    restore(another_counter, node)
 """
 
 from __future__ import annotations
@@ -13,13 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from hcnet.archive.contents import Contents
-from hcnet.archive.nodes import Node, Shape, fits, shape_text, shown
+from hcnet.archive.nodes import Contents, Node, Shape, fits, shape_text, shown
 
 # No size or count is larger, so that products of several stay exact.
 LARGEST_COUNT = 2**48
@@ -111,12 +117,26 @@ def size() -> Kind:
     return converted(each_of([side, side]), list, tuple)
 
 
-def array(dtype: DTypeLike, shape: Shape, finite: bool = True) -> Kind:
-    """An array of numbers of a type and shape, in which None stands for any length."""
-    return Kind(
-        lambda value: Contents("array", {"": np.asarray(value, dtype)}),
-        lambda node, now: node.read_array(dtype, shape, finite),
-    )
+def array(
+    dtype: DTypeLike,
+    shape: Shape,
+    least: float = -math.inf,
+    most: float = math.inf,
+    finite: bool = True,
+) -> Kind:
+    """An array of numbers of a type and shape, in which None stands for any length.
+
+    Numbers lie within bounds; if they need not be `finite`, anything goes.
+    """
+
+    def read(node: Node, now: Any) -> Any:
+        values = node.arrays.read(node.name, dtype, shape)
+        if finite and not (np.isfinite(values) & (values >= least) & (values <= most)).all():
+            expected = f"finite numbers from {least:g} to {most:g}"
+            raise ValueError(f"its {node.name} holds values that are not {expected}")
+        return values
+
+    return Kind(lambda value: Contents("array", {"": np.asarray(value, dtype)}), read)
 
 
 def binary_array(shape: Shape, dtype: DTypeLike = np.bool_) -> Kind:
@@ -127,7 +147,7 @@ def binary_array(shape: Shape, dtype: DTypeLike = np.bool_) -> Kind:
         if not fits(sides, shape):
             wanted = shape_text(shape)
             raise ValueError(f"its {node.name} has the shape {shown(sides)} instead of {wanted}")
-        return node.read_bits(sides).astype(dtype, copy=False)
+        return node.arrays.read_bits(node.name, sides).astype(dtype, copy=False)
 
     return Kind(lambda value: Contents(list(np.shape(value)), {"": np.asarray(value, bool)}), read)
 
@@ -143,7 +163,7 @@ def array_in_place(
 
     def read(node: Node, now: Any) -> Any:
         own = fetch(now)
-        node.fill_array(own)
+        node.arrays.fill(node.name, own)
         if own is not now:
             now[:] = hold(own)
         return now
@@ -264,3 +284,43 @@ def _generator_state(own: Any, node: Node) -> Any:
         words = list_of(whole_number(0, 2**64 - 1), len(own), len(own)).read(node)
         return np.array(words, own.dtype)
     return (choice(own) if isinstance(own, str) else whole_number(0, 2**128 - 1)).read(node)
+
+
+# Attributes and their kinds, in the order in which they are restored.
+Fields = Mapping[str, Kind]
+
+
+class Stateful(Protocol):
+    """An object that can continue where another of its class stopped."""
+
+    def saved_fields(self, finished: bool) -> Fields:
+        """Attributes that a further step depends on, the random generator included.
+
+        Once the object is `finished`, only those that are still of interest.
+        """
+        ...
+
+    def after_restore(self, finished: bool) -> None:
+        """Check restored attributes against each other, and bring up to date what follows."""
+        return None  # noqa: RET501
+
+
+def save(owner: Stateful, finished: bool = False) -> Contents:
+    """The values of all fields."""
+    return attributes(owner.saved_fields(finished)).write(owner)
+
+
+def restore(owner: Stateful, node: Node, finished: bool = False) -> None:
+    """Bring an object to the state that was saved."""
+    attributes(owner.saved_fields(finished)).read_over(node, owner)
+    owner.after_restore(finished)
+
+
+def part(finished: bool = False) -> Kind:
+    """A stateful object within another, restored in place."""
+
+    def read(node: Node, now: Any) -> Any:
+        restore(now, node, finished)
+        return now
+
+    return Kind(lambda value: save(value, finished), read)

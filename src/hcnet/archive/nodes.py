@@ -1,9 +1,9 @@
-"""Places in a file that is read."""
+"""Contents of a file: before it is written (`Contents`), and while it is read (`Node`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, KeysView
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, KeysView, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from numpy.typing import DTypeLike, NDArray
@@ -14,10 +14,37 @@ from hcnet.images import BoolArray
 Shape = tuple[int | None, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """A value that JSON can hold, and the arrays that belong to it by their names.
+
+    The name of an array is its path in `header`, joined by hyphens; "" is the value itself.
+    """
+
+    header: Any
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Contents]) -> Contents:
+        """Several contents, each under its name."""
+        arrays = {
+            _path(name, path): array
+            for name, part in parts.items()
+            for path, array in part.arrays.items()
+        }
+        return cls({name: part.header for name, part in parts.items()}, arrays)
+
+    @classmethod
+    def of_list(cls, items: Iterable[Contents]) -> Contents:
+        """Several contents, each under its number."""
+        named = cls.of({str(k): item for k, item in enumerate(items)})
+        return cls(list(named.header.values()), named.arrays)
+
+
 class ArraySource(Protocol):
     """Arrays by their names: those of a file, or of a dictionary that `to_dict` made."""
 
-    def read(self, name: str, dtype: DTypeLike, shape: Shape, finite: bool) -> NDArray[Any]:
+    def read(self, name: str, dtype: DTypeLike, shape: Shape) -> NDArray[Any]:
         """An array of this type and shape."""
         ...
 
@@ -26,25 +53,25 @@ class ArraySource(Protocol):
         ...
 
     def fill(self, name: str, into: NDArray[Any]) -> None:
-        """Read numbers, infinities included, into the array that there is."""
+        """Read numbers into an existing array."""
         ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
-    """A value of the header, and the arrays that belong to it (`archive.contents.Contents`).
+    """A value of the header, and the arrays of the file.
 
     Values with names are found by ``node[name]``; a list is iterated over.
     """
 
     name: str  # its path, joined by hyphens
     value: Any
-    _arrays: ArraySource
+    arrays: ArraySource
 
     def __getitem__(self, name: str) -> Node:
         if name not in self:
-            raise ValueError(f"its {self._path(name)} is missing")
-        return Node(self._path(name), self.value[name], self._arrays)
+            raise ValueError(f"its {_path(self.name, name)} is missing")
+        return Node(_path(self.name, name), self.value[name], self.arrays)
 
     def __contains__(self, name: str) -> bool:
         return name in self.names()
@@ -63,22 +90,11 @@ class Node:
 
     def __iter__(self) -> Iterator[Node]:
         for k in range(len(self)):  # one at a time: a hostile list has many items
-            yield Node(self._path(str(k)), self.value[k], self._arrays)
+            yield Node(_path(self.name, str(k)), self.value[k], self.arrays)
 
-    def read_array(self, dtype: DTypeLike, shape: Shape, finite: bool = True) -> NDArray[Any]:
-        """The array of this name, which must be of this type and shape."""
-        return self._arrays.read(self.name, dtype, shape, finite)
 
-    def read_bits(self, shape: tuple[int, ...]) -> BoolArray:
-        """The binary array of this name."""
-        return self._arrays.read_bits(self.name, shape)
-
-    def fill_array(self, into: NDArray[Any]) -> None:
-        """Read the array of this name into the one that there is."""
-        self._arrays.fill(self.name, into)
-
-    def _path(self, name: str) -> str:
-        return f"{self.name}-{name}" if self.name else name
+def _path(*names: str) -> str:
+    return "-".join(filter(None, names))
 
 
 def fits(sides: tuple[int, ...], shape: Shape) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
-from hcnet.archive.state import Fields, Stateful
+from hcnet.archive.kinds import Fields, Stateful
 from hcnet.engine.base import TreeUpdater, rebuild
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE

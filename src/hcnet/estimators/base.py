@@ -20,12 +20,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet import checkpoint as checkpoints
 from hcnet.archive import kinds
-from hcnet.archive.contents import Contents
-from hcnet.archive.kinds import Kind
-from hcnet.archive.nodes import Node, shown
-from hcnet.archive.reading import Reader
-from hcnet.archive.state import save
-from hcnet.archive.writing import write
+from hcnet.archive.files import Reader, write
+from hcnet.archive.kinds import Kind, save
+from hcnet.archive.nodes import Contents, Node, shown
 from hcnet.checkpoint import Checkpoint, Identity, checkpointed, text_digest
 from hcnet.checks import check_flag, check_path, check_random_state
 from hcnet.engine.driver import Record, Status, interruptible

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.archive.nodes import Node
+from hcnet.archive.nodes import Node, Shape, fits, shape_text
 from hcnet.estimators.files import ESTIMATORS, Estimator
 from hcnet.images import BoolArray
 
@@ -68,16 +68,12 @@ class DrawnArrays:
     def __init__(self, arrays: dict[str, Any]) -> None:
         self._arrays = arrays
 
-    def read(
-        self, name: str, dtype: DTypeLike, shape: tuple[int | None, ...], finite: bool
-    ) -> NDArray[Any]:
-        """An array of this shape; None stands for any length."""
+    def read(self, name: str, dtype: DTypeLike, shape: Shape) -> NDArray[Any]:
+        """An array of this shape."""
         found = np.asarray(self._arrays[name], dtype)
-        fits = len(shape) == found.ndim and all(
-            n in (None, k) for n, k in zip(shape, found.shape, strict=True)
-        )
-        if not fits or (finite and not np.isfinite(found).all()):
-            raise ValueError(f"its {name} have the shape {found.shape}, or hold what is no number")
+        if not fits(found.shape, shape):
+            wanted = shape_text(shape)
+            raise ValueError(f"its {name} have the shape {found.shape} instead of {wanted}")
         return found
 
     def read_bits(self, name: str, shape: tuple[int, ...]) -> BoolArray:
@@ -91,7 +87,7 @@ class DrawnArrays:
 
     def fill(self, name: str, into: NDArray[Any]) -> None:
         """Read numbers into an existing array."""
-        into[...] = self.read(name, into.dtype, into.shape, finite=False)
+        into[...] = self.read(name, into.dtype, into.shape)
 
 
 def _damaged(error: Exception) -> ValueError:

@@ -6,8 +6,7 @@ import numpy as np
 from scipy.special import logit
 
 from hcnet.archive import kinds
-from hcnet.archive.kinds import Kind
-from hcnet.archive.state import Fields, Stateful
+from hcnet.archive.kinds import Fields, Kind, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.factorization.binary_factors import (
     Factors,

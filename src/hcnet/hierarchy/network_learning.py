@@ -12,8 +12,7 @@ import numpy as np
 from scipy.special import logit
 
 from hcnet.archive import kinds
-from hcnet.archive.kinds import Kind
-from hcnet.archive.state import Fields, Stateful, part
+from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.engine.engines import ReadyEngine

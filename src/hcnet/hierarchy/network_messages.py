@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hcnet.archive import kinds
-from hcnet.archive.kinds import Kind
-from hcnet.archive.state import Fields, Stateful, part
+from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.engine.base import FeaturePassing
 from hcnet.engine.cpu_pools import max_pool
 from hcnet.engine.engines import ReadyEngine

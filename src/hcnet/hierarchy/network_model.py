@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
-from hcnet.archive.contents import Contents
-from hcnet.archive.nodes import Node
+from hcnet.archive.nodes import Contents, Node
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolBorder, PoolLayer

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import logit
 
 from hcnet.archive import kinds
-from hcnet.archive.kinds import Kind
-from hcnet.archive.state import Fields, Stateful, part
+from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.engine.base import ActiveSet, FeaturePassing
 from hcnet.engine.driver import Measurement
 from hcnet.engine.engines import ReadyEngine

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
+from hcnet.archive.kinds import Fields, restore
 from hcnet.archive.nodes import Node
-from hcnet.archive.state import Fields, restore
 from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.joint_probability import joint_function, joint_memory
 from hcnet.hierarchy.network import Network

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
+from hcnet.archive.kinds import Fields, restore
 from hcnet.archive.nodes import Node
-from hcnet.archive.state import Fields, restore
 from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.engine.engines import ReadyEngine
 from hcnet.images import BoolArray, Images

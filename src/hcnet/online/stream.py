@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from hcnet.archive import kinds
-from hcnet.archive.kinds import Kind
-from hcnet.archive.state import Fields, Stateful, part
+from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.checkpoint import digest, other_data, text_digest
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Record, Status, run
 from hcnet.memory import check_memory

@@ -10,8 +10,7 @@ from itertools import islice
 import numpy as np
 
 from hcnet.archive import kinds
-from hcnet.archive.kinds import Kind
-from hcnet.archive.state import Fields, Stateful
+from hcnet.archive.kinds import Fields, Kind, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.refine import moves, rounds
 from hcnet.refine.rounds import Attempt

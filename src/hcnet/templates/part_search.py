@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy.ndimage import maximum_filter
 
 from hcnet.archive import kinds
-from hcnet.archive.kinds import Kind
-from hcnet.archive.state import Fields, Stateful
+from hcnet.archive.kinds import Fields, Kind, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.convolution import elements
 from hcnet.hierarchy.network import Level

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
-from hcnet.archive.state import Fields, Stateful
+from hcnet.archive.kinds import Fields, Stateful
 from hcnet.engine.active import admission, closed_form
 from hcnet.engine.active.admission import Tiling, admitted, per_tile, tiling
 from hcnet.engine.active.edges import EDGE_BYTES, Edges, no_edges, rebuilt

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from hcnet.archive import kinds
-from hcnet.archive.state import Fields
+from hcnet.archive.kinds import Fields
 from hcnet.engine.beliefs import sums
 from hcnet.engine.beliefs.trees_without_ink import evidence_against, trees_without_ink
 from hcnet.engine.cpu import CPUEngine

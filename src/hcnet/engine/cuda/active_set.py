@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from hcnet.archive import kinds
-from hcnet.archive.state import Fields, Stateful
+from hcnet.archive.kinds import Fields, Stateful
 from hcnet.engine.active.admission import AT_ONCE, admitted, per_tile, tiles_of, tiling
 from hcnet.engine.active.geometry import (
     IntArray,

@@ -1,6 +1,7 @@
-"""Reading a file that may come from anybody: every size is known before memory is taken.
+"""Files: a zip archive of a JSON header and NumPy arrays; how it is written, checked and read.
 
-Nothing is compressed and nothing lies outside the file, so that arrays cannot be larger than it.
+A file may come from anybody: every size is known before memory is taken.  Nothing is compressed and
+nothing lies outside the file, so that arrays cannot be larger than it.
 """
 
 from __future__ import annotations
@@ -10,19 +11,112 @@ import json
 import math
 import os
 import stat
+import struct
 import zipfile
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from hcnet.archive import kinds, layout
-from hcnet.archive.nodes import Node, Shape, fits, shape_text, shown
-from hcnet.atomic_files import file_path
+from hcnet.archive import kinds
+from hcnet.archive.nodes import Contents, Node, Shape, fits, shape_text, shown
+from hcnet.atomic_files import file_path, write_atomically
 from hcnet.images import BoolArray
+from hcnet.version import VERSION
+
+FORMAT = "hcnet"
+# 1 was the format before the first release.
+FILE_VERSION = 2
+# Members of the archive: the header first, arrays in the order in which it lists them, and the
+# checksums of all of them last, as `sha256sum` writes and checks them.
+HEADER, SUMS = "header.json", "SHA256SUMS"
+# The largest header; a hostile one of this size takes 25 MB to parse.
+HEADER_BYTES = 2**20
+# Types of arrays: numbers, in the byte order of nearly every machine.
+DTYPES = ("|u1", "|i1", "<i2", "<i4", "<i8", "<f4", "<f8")
+# Bytes that are read and written at a time.
+CHUNK = 2**20
+# The time of every member, so that the same contents make the same file.
+_LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 # Type and shape of an array.
 ArrayType = tuple[str, tuple[int, ...]]
+
+
+def array_header(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """The bytes before the numbers in a .npy file.
+
+    Made here, so that the header of a file need only be compared with it: nothing in it is
+    evaluated, and it does not depend on the version of NumPy.
+    """
+    about = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape!r}, }}"
+    padding = -(len(about) + 11) % 64  # magic and length are 10 bytes, the line ends with one
+    text = about.encode("ascii") + b" " * padding + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+def _member(key: str) -> str:
+    """The member of the archive that holds an array."""
+    return f"{key}.npy"
+
+
+def write(
+    path: str | os.PathLike[str], kind: str, contents: Contents, overwrite: bool = False
+) -> Path:
+    """Write a file of a kind, whole or not at all."""
+    return write_atomically(path, lambda target: _write_members(target, kind, contents), overwrite)
+
+
+def _write_members(target: IO[bytes], kind: str, contents: Contents) -> None:
+    arrays = {key: plain_array(array) for key, array in contents.arrays.items()}
+    header = {
+        "format": FORMAT,
+        "version": FILE_VERSION,
+        "kind": kind,
+        "library": VERSION,
+        "arrays": {key: [array.dtype.str, list(array.shape)] for key, array in arrays.items()},
+        "contents": contents.header,
+    }
+    text = json.dumps(header, indent=1, allow_nan=False).encode()
+    if len(text) > HEADER_BYTES:
+        raise ValueError(
+            f"The header of a file may have {HEADER_BYTES:,} bytes, and this one has "
+            f"{len(text):,}; shorten the names of the classes."
+        )
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        sums = _write_member(archive, HEADER, text)
+        for key, array in arrays.items():
+            beginning = array_header(array.dtype.str, array.shape)
+            numbers = array.reshape(-1).view("u1").data if array.size else b""
+            sums += _write_member(archive, _member(key), beginning, numbers)
+        _write_member(archive, SUMS, sums.encode())
+
+
+def plain_array(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in one run of memory, in the byte order of files; booleans packed."""
+    if array.dtype == bool:
+        return np.packbits(array)
+    array = np.ascontiguousarray(array).reshape(array.shape)  # of no dimensions, it makes one
+    if array.dtype.str.startswith(">"):
+        array = array.astype(array.dtype.newbyteorder("<"))
+    if array.dtype.str not in DTYPES:
+        raise TypeError(f"Arrays of {array.dtype} have no place in a file; convert them.")
+    return array
+
+
+def _write_member(archive: zipfile.ZipFile, name: str, *parts: Any) -> str:
+    """Write a member; its line in the list of checksums."""
+    info = zipfile.ZipInfo(name, _LONG_AGO)
+    info.file_size = sum(len(part) for part in parts)  # decides whether sizes take 64 bits
+    digest = hashlib.sha256()
+    with archive.open(info, "w") as file:
+        for part in parts:
+            for start in range(0, len(part), CHUNK):
+                chunk = memoryview(part)[start : start + CHUNK]
+                digest.update(chunk)
+                file.write(chunk)
+    return f"{digest.hexdigest()}  {name}\n"
 
 
 class FileArrays:
@@ -31,28 +125,26 @@ class FileArrays:
     def __init__(self, archive: zipfile.ZipFile, types: dict[str, ArrayType]) -> None:
         self._archive, self._types = archive, types
 
-    def read(self, name: str, dtype: DTypeLike, shape: Shape, finite: bool) -> NDArray[Any]:
+    def read(self, name: str, dtype: DTypeLike, shape: Shape) -> NDArray[Any]:
         """An array of this type and shape."""
         stored = np.dtype(dtype).newbyteorder("<")
         values = np.empty(self._check(name, stored.str, shape), stored)
         self._read_into(name, values)
-        if finite and stored.kind == "f" and not np.isfinite(values).all():
-            raise ValueError(f"its {name} holds values that are not numbers")
         return values.astype(np.dtype(dtype), copy=False)
 
     def read_bits(self, name: str, shape: tuple[int, ...]) -> BoolArray:
         """A binary array, of which a file has eight elements in a byte."""
         n = math.prod(shape)
-        packed = self.read(name, np.uint8, (-(-n // 8),), finite=False)
+        packed = self.read(name, np.uint8, (-(-n // 8),))
         return np.unpackbits(packed, count=n).view(np.bool_).reshape(shape)
 
     def fill(self, name: str, into: NDArray[Any]) -> None:
-        """Read numbers, infinities included, into the array that there is."""
+        """Read numbers into an existing array."""
         if into.flags.c_contiguous and into.dtype == into.dtype.newbyteorder("<"):
             self._check(name, into.dtype.str, into.shape)
             self._read_into(name, into)
         else:
-            into[...] = self.read(name, into.dtype, into.shape, finite=False)
+            into[...] = self.read(name, into.dtype, into.shape)
 
     def _check(self, name: str, dtype: str, shape: Shape) -> tuple[int, ...]:
         """The sides of an array, which must be of this type and shape."""
@@ -65,12 +157,11 @@ class FileArrays:
         return sides
 
     def _read_into(self, name: str, values: NDArray[Any]) -> None:
-        with self._archive.open(layout.member(name)) as file:
-            file.read(len(layout.array_header(*self._types[name])))
+        with self._archive.open(_member(name)) as file:
+            file.read(len(array_header(*self._types[name])))
             flat = values.reshape(-1).view(np.uint8)
-            for start in range(0, flat.size, layout.CHUNK):
-                chunk = np.frombuffer(file.read(layout.CHUNK), np.uint8)
-                flat[start : start + layout.CHUNK] = chunk
+            for start in range(0, flat.size, CHUNK):
+                flat[start : start + CHUNK] = np.frombuffer(file.read(CHUNK), np.uint8)
 
 
 class Reader:
@@ -82,6 +173,8 @@ class Reader:
             border = kinds.choice("full", "valid").read(file["border"])
     """
 
+    kind = library = ""  # the header names the kind of file and the version that wrote it
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -89,7 +182,6 @@ class Reader:
         remedy: str = "pass a file that save() wrote",
     ) -> None:
         self._path, self._wanted, self._remedy = file_path(path), wanted, remedy
-        self.kind = self.library = ""
         self._file: BinaryIO | None = None
 
     def __enter__(self) -> Node:
@@ -102,7 +194,7 @@ class Reader:
         except BaseException as error:
             self._file.close()
             if isinstance(error, _OtherVersionError):
-                raise ValueError(str(error)) from None
+                raise ValueError(f"{self._path} was written {error}") from None
             if isinstance(error, Exception):
                 raise self.damaged(error) from error
             raise
@@ -125,17 +217,15 @@ class Reader:
         archive = zipfile.ZipFile(file)
         members = archive.infolist()
         names = [info.filename for info in members]
-        if layout.HEADER not in names:
+        if HEADER not in names:
             raise ValueError("it has no header")
-        header = Node(
-            "", _read_header(archive, names.index(layout.HEADER)), FileArrays(archive, {})
-        )
-        self._check_version(header)
+        header = Node("", _read_header(archive, names.index(HEADER)), FileArrays(archive, {}))
+        _check_version(header)
         self.kind, self.library = (kinds.text().read(header[key]) for key in ("kind", "library"))
         if {*header.names()} != {"format", "version", "kind", "library", "arrays", "contents"}:
             raise ValueError("its header says too much")
         types = {name: _array_type(header["arrays"][name]) for name in header["arrays"].names()}
-        if names != [layout.HEADER, *map(layout.member, types), layout.SUMS]:
+        if names != [HEADER, *map(_member, types), SUMS]:
             raise ValueError("its members are not those that its header lists")
         _check_sizes(members, types, self._path.stat().st_size)
         _check_sums(archive, types)
@@ -143,30 +233,31 @@ class Reader:
         contents.names()
         return contents
 
-    def _check_version(self, header: Node) -> None:
-        form = header.value.get("format")
-        if form in ("hcnet-parts", "hcnet-network") and header.value.get("version") == 1:
-            raise _OtherVersionError(
-                f"{self._path} was written before hcnet 0.1.0, in a format that is no longer read "
-                f"(file version 1); learn the model again and save it."
-            )
-        kinds.choice(layout.FORMAT).read(header["format"])
-        version = kinds.whole_number(2).read(header["version"])
-        if version > layout.VERSION:
-            raise _OtherVersionError(
-                f"{self._path} was written by a newer hcnet (file version {version}, this hcnet "
-                f"reads up to {layout.VERSION}); update hcnet."
-            )
-
 
 class _OtherVersionError(Exception):
     """A sound file, but not for this hcnet."""
 
 
+def _check_version(header: Node) -> None:
+    form = header.value.get("format")
+    if form in ("hcnet-parts", "hcnet-network") and header.value.get("version") == 1:
+        raise _OtherVersionError(
+            "before hcnet 0.1.0, in a format that is no longer read (file version 1); learn the "
+            "model again and save it."
+        )
+    kinds.choice(FORMAT).read(header["format"])
+    version = kinds.whole_number(2).read(header["version"])
+    if version > FILE_VERSION:
+        raise _OtherVersionError(
+            f"by a newer hcnet (file version {version}, this hcnet reads up to {FILE_VERSION}); "
+            f"update hcnet."
+        )
+
+
 def _read_header(archive: zipfile.ZipFile, which: int) -> dict[str, Any]:
     with archive.open(archive.infolist()[which]) as file:
-        text = file.read(layout.HEADER_BYTES + 1)
-    if len(text) > layout.HEADER_BYTES:
+        text = file.read(HEADER_BYTES + 1)
+    if len(text) > HEADER_BYTES:
         raise ValueError("its header is too long")
     header = json.loads(text, parse_constant=_refuse_constant)
     if not isinstance(header, dict):
@@ -181,7 +272,7 @@ def _refuse_constant(word: str) -> float:
 def _array_type(node: Node) -> ArrayType:
     dtype, sides = node
     shape = kinds.list_of(kinds.whole_number(), most=8).read(sides)
-    return kinds.choice(*layout.DTYPES).read(dtype), tuple(shape)
+    return kinds.choice(*DTYPES).read(dtype), tuple(shape)
 
 
 def _check_sizes(
@@ -193,7 +284,7 @@ def _check_sizes(
         if not stored or info.flag_bits & ~0x800:  # which only says that names are UTF-8
             raise ValueError(f"its {shown(info.filename)} is packed or encrypted")
     for info, (dtype, shape) in zip(members[1:-1], types.values(), strict=True):
-        wanted = len(layout.array_header(dtype, shape)) + layout.array_bytes(dtype, shape)
+        wanted = len(array_header(dtype, shape)) + math.prod(shape) * int(dtype[2:])
         if info.file_size != wanted:
             raise ValueError(f"its {shown(info.filename)} has {info.file_size} bytes, not {wanted}")
     if sum(info.file_size for info in members) > file_size:
@@ -202,7 +293,7 @@ def _check_sizes(
 
 def _check_sums(archive: zipfile.ZipFile, types: dict[str, ArrayType]) -> None:
     """The checksums are right, and every array begins with the header of its type."""
-    beginnings = [b"", *(layout.array_header(*about) for about in types.values())]
+    beginnings = [b"", *(array_header(*about) for about in types.values())]
     *members, last = archive.infolist()
     lines = []
     for info, beginning in zip(members, beginnings, strict=True):
@@ -211,7 +302,7 @@ def _check_sums(archive: zipfile.ZipFile, types: dict[str, ArrayType]) -> None:
             if first != beginning:
                 raise ValueError(f"its {shown(info.filename)} is not the array of the header")
             digest = hashlib.sha256(first)
-            while chunk := file.read(layout.CHUNK):
+            while chunk := file.read(CHUNK):
                 digest.update(chunk)
         lines.append(f"{digest.hexdigest()}  {info.filename}\n")
     text = "".join(lines).encode()

@@ -50,7 +50,7 @@ def test_a_network_comes_back_exactly(network):
     for ours, theirs in zip(model._model.network.levels, back._model.network.levels, strict=True):
         assert (ours.window == theirs.window).all()
         assert ours.p_W == theirs.p_W
-    assert back.candidates == 3
+    assert back.inference == model.inference
     assert back.classes_.tolist() == ["even", "odd"]
     assert (back.predict(data.images) == model.predict(data.images)).all()
     assert (back.predict_proba(data.images) == model.predict_proba(data.images)).all()

@@ -47,19 +47,20 @@ def from_dict(description: dict[str, Any]) -> Estimator:
         if description["format"] != FORMAT:
             raise ValueError(f"its format is {str(description['format'])[:40]!r}")
         kind, version = ESTIMATORS[description["estimator"]], int(description["version"])
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        raise _damaged(error) from error
-    if version > VERSION:
-        raise ValueError(
-            f"This dictionary was made by a newer hcnet (version {version}, this hcnet reads up "
-            f"to {VERSION}); update hcnet."
-        )
-    try:
-        node = Node("", description, DrawnArrays(description["arrays"]))
-        found: Estimator = kind._from_model(node["parameters"], node)
+        if version <= VERSION:
+            node = Node("", description, DrawnArrays(description["arrays"]))
+            found: Estimator = kind._from_model(node["parameters"], node)
+            return found
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
-        raise _damaged(error) from error
-    return found
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise ValueError(
+            f"A dictionary that to_dict made was expected ({what}); pass one as it was made, or "
+            f"as json.loads gives it back."
+        ) from error
+    raise ValueError(
+        f"This dictionary was made by a newer hcnet (version {version}, this hcnet reads up to "
+        f"{VERSION}); update hcnet."
+    )
 
 
 class DrawnArrays:
@@ -88,14 +89,6 @@ class DrawnArrays:
     def fill(self, name: str, into: NDArray[Any]) -> None:
         """Read numbers into an existing array."""
         into[...] = self.read(name, into.dtype, into.shape)
-
-
-def _damaged(error: Exception) -> ValueError:
-    what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-    return ValueError(
-        f"A dictionary that to_dict made was expected ({what}); pass one as it was made, or as "
-        f"json.loads gives it back."
-    )
 
 
 def _drawn(array: BoolArray) -> Any:

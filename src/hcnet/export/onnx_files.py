@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from hcnet.atomic_files import write_atomically
 from hcnet.estimators.template_classifier import TemplateClassifier
-from hcnet.export.network_graph import network_graph
-from hcnet.export.parts_graph import parts_graph
+from hcnet.factors import HUGE
+from hcnet.hierarchy.network import Level
+from hcnet.hierarchy.network_model import NetworkModel
+from hcnet.images import Noise
+from hcnet.layers import ClassLayer
+from hcnet.model import PartsModel
+from hcnet.pool_messages import template_log_prior
 from hcnet.validation.fitted import is_network
+
+# The oldest set of operators that is sufficient, so that old runtimes can read it.
+OPSET = 17
+IR_VERSION = 8
+FLOAT = np.dtype(np.float32)
+NETWORK = (
+    "Class of binary images by one forward pass of a Hierarchical Compositional Network: "
+    "max-pooling and convolution with binary weights.  X holds 0, 1, and NaN for missing pixels."
+)
+PARTS = (
+    "How much every part at every position explains of binary images, if it stood there alone, "
+    "less what a placement costs.  X holds 0, 1, and NaN for missing pixels."
+)
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
@@ -40,10 +64,160 @@ def to_onnx(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -
                 "which a forward pass alone cannot tell apart; export the network without p_on: "
                 "to_onnx(model.with_class_layer(), …)."
             )
-        return network_graph(model._model).save(path, overwrite)
-    if not len(model.features_):
+        graph = _network_graph(model._model)
+    elif not len(model.features_):
         raise ValueError(
             "There are no parts to export: none was found that shortens the description of the "
             "images; learn from others, or with another feature_size."
         )
-    return parts_graph(model._model).save(path, overwrite)
+    else:
+        graph = _parts_graph(model._model)
+    data = graph.serialized()
+    return write_atomically(path, lambda file: file.write(data), overwrite)
+
+
+class Graph:
+    """A graph under construction; `add` and `constant` return the name of the tensor that they add.
+
+    `shape` is that of the input "X", a name where a length is open.  The first tensor is
+    "evidence": k1 where a pixel is on, k0 where it is off, 0 where it is NaN.
+    """
+
+    def __init__(self, shape: tuple[int | str, ...], about: str, noise: Noise) -> None:
+        try:
+            self._onnx = onnx = import_module("onnx")
+        except ImportError:
+            raise ImportError(
+                "to_onnx needs the package onnx, which is not installed; install it with "
+                "pip install onnx, or hcnet with its extra: pip install 'hcnet[onnx]'."
+            ) from None
+        self._about = about
+        self._nodes: list[Any] = []
+        self._constants: dict[str, NDArray[Any]] = {}
+        self._outputs: list[Any] = []
+        self._input = onnx.helper.make_tensor_value_info("X", onnx.TensorProto.FLOAT, shape)
+        numbers = {"k1": noise.k1, "k0": noise.k0, "half": 0.5, "zero": 0.0}
+        for name, value in numbers.items():
+            self.constant(name, np.array(value, FLOAT))
+        self.add("IsNaN", ["X"], "missing")
+        self.add("Greater", ["X", "half"], "on")
+        self.add("Where", ["on", "k1", "k0"], "seen")
+        self.add("Where", ["missing", "zero", "seen"], "evidence")
+
+    def constant(self, name: str, value: NDArray[Any]) -> str:
+        """A tensor that is part of the graph."""
+        self._constants[name] = value
+        return name
+
+    def add(self, operator: str, inputs: list[str], name: str, **attributes: Any) -> str:
+        """An operator with one result, called `name`."""
+        node = self._onnx.helper.make_node(operator, inputs, [name], name=name, **attributes)
+        self._nodes.append(node)
+        return name
+
+    def output(self, name: str, dtype: np.dtype[Any], *shape: int | str) -> None:
+        """Make the tensor of this name an output."""
+        kind = self._onnx.helper.np_dtype_to_tensor_dtype(dtype)
+        self._outputs.append(self._onnx.helper.make_tensor_value_info(name, kind, shape))
+
+    def serialized(self) -> bytes:
+        """The finished model, checked by onnx."""
+        onnx = self._onnx
+        tensors = [
+            onnx.numpy_helper.from_array(value, name) for name, value in self._constants.items()
+        ]
+        graph = onnx.helper.make_graph(
+            self._nodes, "hcnet", [self._input], self._outputs, tensors, doc_string=self._about
+        )
+        model = onnx.helper.make_model(
+            graph,
+            producer_name="hcnet",
+            doc_string=self._about,
+            opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+        )
+        onnx.checker.check_model(model, full_check=True)
+        data: bytes = model.SerializeToString()
+        return data
+
+
+def _parts_graph(model: PartsModel) -> Graph:
+    """A convolution; output: "scores" (images, features, rows, columns), for images of any size."""
+    F, channels = model.features.shape[:2]
+    graph = Graph(("images", channels, "height", "width"), PARTS, model.priors.noise)
+    weights = graph.constant("W", model.features.astype(FLOAT))
+    prior = graph.constant("prior", np.full(F, logit(model.priors.p_S), FLOAT))
+    # Pixels beyond the border are not observed; their evidence is the 0 of a padded convolution.
+    pads = [*model.layer(model.image_size).overhang] * 2
+    graph.add("Conv", ["evidence", weights, prior], "scores", pads=pads)
+    graph.output("scores", FLOAT, "images", F, "rows", "columns")
+    return graph
+
+
+def _network_graph(model: NetworkModel) -> Graph:
+    """Outputs: "label", "scores" and "probabilities" of the classes (images, classes)."""
+    network = model.network
+    graph = Graph(("images", network.n_channels, *network.image_size), NETWORK, network.noise)
+    up = "evidence"
+    for k, (level, W) in enumerate(zip(network.levels, model.weights, strict=True), start=1):
+        weights = graph.constant(f"W{k}", W.astype(FLOAT))
+        up = graph.add("Conv", [_pool(graph, level, up, k), weights], f"S{k}")
+    scores = _class_scores(graph, network.classes, up, network.top_size)
+    graph.add("Softmax", [scores], "probabilities", axis=1)
+    best = graph.add("ArgMax", [scores], "best", axis=1, keepdims=0)
+    names = _class_names(model.classes)
+    graph.add("Gather", [graph.constant("classes", names), best], "label", axis=0)
+    graph.output("label", names.dtype, "images")
+    for name in ("scores", "probabilities"):
+        graph.output(name, FLOAT, "images", network.classes.n_classes)
+    return graph
+
+
+def _pool(graph: Graph, level: Level, below: str, k: int) -> str:
+    """Messages up to R of level k: the best position in every window, with its prior."""
+    pool, prior = level.pool, level.log_prior
+    (height, width), (top, left) = pool.window, pool.offset
+    # Rows and columns that windows reach over the border, on all four sides.
+    bottom = pool.size[0] + height - 1 - top - pool.below_size[0]
+    right = pool.size[1] + width - 1 - left - pool.below_size[1]
+    best = prior.max(axis=2)
+    if ((prior == best[:, :, None]) | (prior <= -HUGE)).all():
+        # Adding a number keeps the order, also when rounded: the prior may come after the maximum.
+        shape = {"kernel_shape": [height, width], "pads": [top, left, bottom, right]}
+        largest = graph.add("MaxPool", [below], f"maximum{k}", **shape)
+        return graph.add("Add", [largest, graph.constant(f"prior{k}", best)], f"R{k}")
+    sides = graph.constant(f"sides{k}", np.array([0, 0, top, left, 0, 0, bottom, right]))
+    outside = graph.constant(f"outside{k}", np.array(-HUGE, FLOAT))
+    padded = graph.add("Pad", [below, sides, outside], f"padded{k}")
+    members = []
+    axes = graph.constant(f"axes{k}", np.array([2, 3]))
+    for m, (i, j) in enumerate(np.ndindex(height, width)):
+        start = graph.constant(f"start{k}_{m}", np.array([i, j]))
+        end = graph.constant(f"end{k}_{m}", np.array([i, j]) + pool.size)
+        moved = graph.add("Slice", [padded, start, end, axes], f"moved{k}_{m}")
+        own = graph.constant(f"prior{k}_{m}", np.ascontiguousarray(prior[:, :, m]))
+        members.append(graph.add("Add", [moved, own], f"member{k}_{m}"))
+    return graph.add("Max", members, f"R{k}")
+
+
+def _class_scores(graph: Graph, classes: ClassLayer, up: str, top_size: tuple[int, int]) -> str:
+    """The best template of every class at its best position, with its prior."""
+    best = graph.add("ReduceMax", [up], "best_position", axes=[2, 3], keepdims=0)
+    prior = template_log_prior(classes, top_size[0] * top_size[1]).astype(FLOAT)
+    scored = graph.add("Add", [best, graph.constant("template_prior", prior)], "templates")
+    own = [np.flatnonzero(np.array(classes.categories) == k) for k in range(classes.n_classes)]
+    # A row per class; shorter ones repeat their last template, which changes no maximum.
+    most = max(map(len, own))
+    rows = np.stack([np.pad(row, (0, most - len(row)), mode="edge") for row in own])
+    members = graph.constant("class_templates", rows.astype(np.int64))
+    grouped = graph.add("Gather", [scored, members], "of_class", axis=1)
+    return graph.add("ReduceMax", [grouped], "scores", axes=[2], keepdims=0)
+
+
+def _class_names(classes: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Class names in types of ONNX: whole numbers, numbers, or strings."""
+    if classes.dtype.kind in "iu":
+        return classes.astype(np.int64)
+    if classes.dtype.kind in "bf":
+        return classes
+    return np.array([str(name) for name in classes.tolist()], object)

@@ -50,7 +50,7 @@ BAD = [
     (deconvolution, {"min_placements": -1}, r"min_placements must be a whole number of at least 0"),
     (deconvolution, {"min_placements": 401}, r"min_placements must be at most 400"),
     (deconvolution, {"p_on": 0, "min_placements": 0}, r"Nothing was placed .* raise one"),
-    (deconvolution, {"patterns": "other"}, r'patterns must be "fixed" or "random"'),
+    (deconvolution, {"patterns": "other"}, r"patterns must be one of 'fixed', 'random'"),
     (
         deconvolution,
         {"patterns": "random", "feature_size": (2, 2), "n_features": 9},

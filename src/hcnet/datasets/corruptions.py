@@ -8,17 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hcnet.checks import (
-    RandomState,
-    check_count,
-    check_noise,
-    check_number,
-    check_random_state,
-)
+from hcnet.checks import RandomState, check_count, check_noise, check_number, check_random_state
 from hcnet.grey import check_grey
 from hcnet.images import BoolArray
-
-__all__ = ["CORRUPTIONS", "border", "deletion", "grid", "line_clutter", "noise", "patches"]
 
 
 def noise(
@@ -183,14 +175,10 @@ def deletion(
     return _like(images, np.where(_squares(pixels.shape, corners, size), 0, pixels))
 
 
-# By the names that the paper has for them, in the order of its table.
+# By the paper's names, in the order of its table.
 CORRUPTIONS: dict[str, Callable[..., NDArray[Any]]] = {
-    "noise": noise,
-    "border": border,
-    "patches": patches,
-    "grid": grid,
-    "line clutter": line_clutter,
-    "deletion": deletion,
+    corrupt.__name__.replace("_", " "): corrupt
+    for corrupt in (noise, border, patches, grid, line_clutter, deletion)
 }
 
 

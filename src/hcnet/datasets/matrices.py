@@ -12,9 +12,8 @@ from hcnet.checks import (
     check_probability,
     check_random_state,
 )
-from hcnet.datasets.parts_data import BoolArray, flip_noise
-
-__all__ = ["BooleanMatrixData", "boolean_matrix"]
+from hcnet.datasets.parts_data import flip_noise
+from hcnet.images import BoolArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,9 +60,6 @@ def boolean_matrix(
 
     Returns:
         The matrix, its mask and its factors.
-
-    Raises:
-        ValueError: if an argument is out of range.
 
     """
     n, m = check_pair("shape", shape, single=False)

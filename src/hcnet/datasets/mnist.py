@@ -11,11 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.checks import check_count, check_flag
-from hcnet.datasets.fetching import cache_folder, fetch
-from hcnet.datasets.idx import read_idx
+from hcnet.datasets.mnist_files import cache_folder, fetch, read_idx
 from hcnet.datasets.parts_data import IntArray
-
-__all__ = ["LabelledDigits", "MnistData", "mnist"]
 
 GreyArray = NDArray[np.uint8]
 
@@ -69,9 +66,6 @@ class MnistData:
         Args:
             per_class: how many of each.
 
-        Raises:
-            ValueError: if a class has fewer.
-
         """
         chosen = self._is_first(per_class)
         return LabelledDigits(self.images[chosen], self.labels[chosen])
@@ -82,9 +76,6 @@ class MnistData:
         Args:
             per_class: how many of each class are left out.
             n_images: how many images, the first ones of the file; None for all.
-
-        Raises:
-            ValueError: if there are fewer.
 
         """
         others = np.flatnonzero(~self._is_first(per_class))
@@ -141,12 +132,12 @@ def mnist(folder: str | os.PathLike[str] | None = None, *, download: bool = True
 
 def _find(folder: Path) -> dict[str, Path]:
     """Those of the files that are in a folder."""
-    found = {}
-    for name in _SHA256:
-        for path in (folder / f"{name}.gz", folder / name):
-            if path.is_file():
-                found[name] = path
-    return found
+    return {
+        name: path
+        for name in _SHA256
+        for path in (folder / f"{name}.gz", folder / name)
+        if path.is_file()
+    }
 
 
 def _local_files(folder: Path) -> dict[str, Path]:
@@ -170,8 +161,7 @@ def _cached_files(download: bool) -> dict[str, Path]:
     if download:
         try:
             for name in missing:
-                file, sha256 = f"{name}.gz", _SHA256[name]
-                found[name] = fetch(file, sha256, _MIRRORS, folder, _MOST_BYTES)
+                found[name] = fetch(f"{name}.gz", _SHA256[name], _MIRRORS, folder, _MOST_BYTES)
             return found
         except OSError as error:
             reason = str(error)

@@ -1,5 +1,6 @@
 """Blind deconvolution: many small images of overlapping patterns."""
 
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -7,15 +8,15 @@ from scipy.ndimage import convolve
 
 from hcnet.checks import (
     RandomState,
+    check_choice,
     check_count,
     check_noise,
     check_pair,
     check_probability,
     check_random_state,
 )
-from hcnet.datasets.parts_data import BoolArray, PartsData, Placement, assemble
-
-__all__ = ["deconvolution"]
+from hcnet.datasets.parts_data import PartsData, Placement, assemble
+from hcnet.images import BoolArray
 
 _FIXED = {
     "ring": ("#####", "#...#", "#...#", "#...#", "#####"),
@@ -88,60 +89,36 @@ def deconvolution(
             f"patterns times positions, got {min_placements}; pass fewer."
         )
     rng = check_random_state(random_state)
-    named = _choose_patterns(patterns, n_features, feature_size, rng)
+    parts = _choose_patterns(patterns, n_features, feature_size, rng)
     placements: list[Placement] = []
     for image in range(n_images):
-        on = _draw_placements((n_features, rows, columns), p_on, min_placements, rng)
-        placements.extend(
-            (image, int(part), int(row), int(column)) for part, row, column in np.argwhere(on)
-        )
+        chance = rng.random((n_features, rows, columns))
+        on = chance < p_on
+        # The smallest numbers switch on first, so that further placements need no second draw.
+        on.ravel()[np.argsort(chance, axis=None, kind="stable")[:min_placements]] = True
+        placements += [(image, part, row, column) for part, row, column in np.argwhere(on).tolist()]
     if not placements:
         raise ValueError(
             f"Nothing was placed with p_on={p_on} and min_placements={min_placements}: "
             f"raise one of them."
         )
-    return assemble(
-        list(named.values()),
-        list(named),
-        placements,
-        n_images=n_images,
-        size=size,
-        noise=noise,
-        rng=rng,
-    )
-
-
-def _draw_placements(
-    shape: tuple[int, int, int], p_on: float, minimum: int, rng: np.random.Generator
-) -> BoolArray:
-    """The placements of the patterns in one image."""
-    chance = rng.random(shape)
-    # The smallest numbers are the ones that switch on first, so topping up needs no second draw.
-    order = np.argsort(chance, axis=None, kind="stable")
-    on: BoolArray = chance < p_on
-    on.ravel()[order[:minimum]] = True
-    return on
+    return assemble(parts, placements, (n_images, *size), noise, rng)
 
 
 def _choose_patterns(
     patterns: object, n_features: int, feature_size: tuple[int, int], rng: np.random.Generator
 ) -> dict[str, BoolArray]:
     """The patterns by name."""
-    if isinstance(patterns, str) and patterns == "fixed":
+    if check_choice("patterns", patterns, ("fixed", "random")) == "fixed":
         if n_features > len(_FIXED) or feature_size != (5, 5):
             raise ValueError(
                 f'patterns="fixed" offers {len(_FIXED)} patterns of 5 x 5, but {n_features} of '
                 f'{feature_size[0]} x {feature_size[1]} were asked for: pass patterns="random".'
             )
-        drawn = {
+        return {
             name: np.array([[mark == "#" for mark in line] for line in lines])
-            for name, lines in _FIXED.items()
+            for name, lines in islice(_FIXED.items(), n_features)
         }
-        return dict(list(drawn.items())[:n_features])
-    if not isinstance(patterns, str) or patterns != "random":
-        raise ValueError(
-            f'patterns must be "fixed" or "random", got {patterns!r}; pass one of these.'
-        )
     found: dict[bytes, BoolArray] = {}
     for _ in range(_PATTERN_TRIES + n_features):
         pattern = _grow_pattern(feature_size, rng)
@@ -158,7 +135,10 @@ def _grow_pattern(shape: tuple[int, int], rng: np.random.Generator) -> BoolArray
     """A connected pattern that touches all four sides of its window."""
     pattern = np.zeros(shape, dtype=bool)
     pattern[int(rng.integers(shape[0])), int(rng.integers(shape[1]))] = True
-    while not (_touches_all_sides(pattern) and pattern.mean() >= _MIN_INK):
+    while not (
+        all(side.any() for side in (pattern[0], pattern[-1], pattern[:, 0], pattern[:, -1]))
+        and pattern.mean() >= _MIN_INK
+    ):
         neighbours = convolve(pattern.astype(np.int64), _NEIGHBOURS, mode="constant")
         neighbours[pattern] = 0
         # Pixels with one inked neighbour prolong a stroke; others would fill a blob.
@@ -168,8 +148,3 @@ def _grow_pattern(shape: tuple[int, int], rng: np.random.Generator) -> BoolArray
         row, column = candidates[int(rng.integers(len(candidates)))]
         pattern[row, column] = True
     return pattern
-
-
-def _touches_all_sides(pattern: BoolArray) -> bool:
-    sides = (pattern[0], pattern[-1], pattern[:, 0], pattern[:, -1])
-    return all(bool(side.any()) for side in sides)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hcnet.checks import RandomState, check_count, check_noise, check_random_state
-from hcnet.datasets.parts_data import BoolArray, IntArray, assemble, flip_noise
-
-__all__ = ["ShapesData", "shapes"]
+from hcnet.datasets.parts_data import IntArray, flip_noise, render
+from hcnet.images import BoolArray
 
 _FEATURE_NAMES = ("square", "circle", "backward diagonal", "forward diagonal")
 
@@ -82,9 +81,6 @@ def shapes(
     Returns:
         The images of side `feature_size + 2 * (jitter - 1)`, with their categories and parts.
 
-    Raises:
-        ValueError: if an argument is out of range.
-
     """
     n_images = check_count("n_images", n_images)
     feature_size = check_count("feature_size", feature_size, _MIN_FEATURE_SIZE)
@@ -133,18 +129,8 @@ def _place_parts(
     n_images, side = len(templates), features.shape[-1] + jitter - 1
     chosen = _TEMPLATES[templates].ravel()
     image = np.arange(n_images).repeat(_TEMPLATES.shape[1])
-    rows = np.column_stack([image, chosen, rng.integers(jitter, size=(len(chosen), 2))])
-    placements = ((i, f, r, c) for i, f, r, c in rows.tolist())
-    # Every part fills its window from side to side, so the corners are those of the windows.
-    return assemble(
-        [feature[0] for feature in features],
-        _FEATURE_NAMES,
-        placements,
-        n_images=n_images,
-        size=(side, side),
-        noise=0.0,
-        rng=rng,
-    ).clean
+    placements = np.column_stack([image, chosen, rng.integers(jitter, size=(len(chosen), 2))])
+    return render(features, placements, (n_images, 1, side, side))
 
 
 def _move_pixels(parts: BoolArray, jitter: int, rng: np.random.Generator) -> BoolArray:

@@ -4,16 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hcnet.checks import (
-    RandomState,
-    check_noise,
-    check_pair,
-    check_random_state,
-)
+from hcnet.checks import RandomState, check_noise, check_pair, check_random_state
 from hcnet.datasets.glyphs import Glyph, load_glyphs
 from hcnet.datasets.parts_data import PartsData, Placement, assemble
-
-__all__ = ["text"]
 
 _WORDS = """
 our kitchen window looks over a small harbour where fishing boats come back before dawn the sailors
@@ -63,13 +56,15 @@ def text(
     size = check_pair("size", size, single=False)
     noise = check_noise(noise)
     vocabulary = _split(_WORDS if words is None else words)
-    characters = sorted(set("".join(vocabulary)))
-    glyphs = load_glyphs("".join(characters), glyph_size)
-    widths = {glyph.character: glyph.bitmap.shape[1] for glyph in glyphs}
-    measured = {word: sum(widths[letter] + 1 for letter in word) - 1 for word in vocabulary}
+    glyphs = load_glyphs("".join(sorted(set("".join(vocabulary)))), glyph_size)
+    by_character = {glyph.character: (index, glyph) for index, glyph in enumerate(glyphs)}
+    widths = {
+        word: sum(by_character[letter][1].bitmap.shape[1] + 1 for letter in word) - 1
+        for word in vocabulary
+    }
     # The indent is drawn before the word is known to fit, so a word must fit behind the widest one.
     line_width = size[1] - 2 * _MARGIN - (_MAX_INDENT - 1)
-    fitting = [word for word in vocabulary if measured[word] <= line_width]
+    fitting = [word for word in vocabulary if widths[word] <= line_width]
     baselines = _baselines(glyphs, size[0])
     if not fitting or not baselines:
         raise ValueError(
@@ -77,25 +72,17 @@ def text(
             f"{glyph_size}: pass a larger size or a smaller glyph_size."
         )
     rng = check_random_state(random_state)
-    by_character = {glyph.character: (index, glyph) for index, glyph in enumerate(glyphs)}
     placements: list[Placement] = []
     for word, baseline, left in _set_lines(
-        fitting, measured, baselines, size[1] - _MARGIN, (glyph_size + 1) // 3, rng
+        fitting, widths, baselines, size[1] - _MARGIN, (glyph_size + 1) // 3, rng
     ):
         column = left
         for letter in word:
             index, glyph = by_character[letter]
             placements.append((0, index, baseline - glyph.top, column))
             column += glyph.bitmap.shape[1] + 1
-    return assemble(
-        [glyph.bitmap for glyph in glyphs],
-        characters,
-        placements,
-        n_images=1,
-        size=size,
-        noise=noise,
-        rng=rng,
-    )
+    parts = {glyph.character: glyph.bitmap for glyph in glyphs}
+    return assemble(parts, placements, (1, *size), noise, rng)
 
 
 def _split(words: object) -> list[str]:
@@ -103,7 +90,7 @@ def _split(words: object) -> list[str]:
     if isinstance(words, str):
         found = words.split()
     elif isinstance(words, Sequence) and all(isinstance(word, str) for word in words):
-        found = [piece for word in words for piece in word.split()]
+        found = " ".join(words).split()
     else:
         found = []
     if not found:

@@ -11,8 +11,6 @@ from importlib.resources import files
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Glyph", "available_characters", "available_sizes", "load_glyphs"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Glyph:
@@ -82,30 +80,24 @@ def load_glyphs(characters: object, size: object) -> list[Glyph]:
             f"glyph_size must be one of the stored sizes {', '.join(map(str, font))}, "
             f"got {size!r}; choose one of these."
         )
-    glyphs_by_character = font[int(size)]
-    missing = sorted(set(characters) - set(glyphs_by_character))
+    known = font[int(size)]
+    missing = sorted(set(characters) - set(known))
     if missing:
         raise ValueError(
             f"characters must have a stored glyph, but {', '.join(map(repr, missing))} "
             f"has none: choose from {available_characters()}"
         )
-    glyphs = [glyphs_by_character[character] for character in characters]
-    _check_distinct(glyphs)
-    return glyphs
-
-
-def _check_distinct(glyphs: list[Glyph]) -> None:
-    """Two parts that look the same would be one part with two names."""
     seen: dict[tuple[tuple[int, ...], bytes], str] = {}
-    for glyph in glyphs:
-        key = glyph.bitmap.shape, glyph.bitmap.tobytes()
-        if key in seen and seen[key] == glyph.character:
+    for character in characters:
+        key = known[character].bitmap.shape, known[character].bitmap.tobytes()
+        other = seen.setdefault(key, character)
+        # Two parts that look the same would be one part with two names.
+        if other != character:
             raise ValueError(
-                f"characters must be distinct, but {glyph.character!r} occurs twice: pass it once."
+                f"characters must look different, but {other!r} and {character!r} have the same "
+                f"bitmap at this glyph_size: drop one of them or choose another size."
             )
-        if key in seen:
-            raise ValueError(
-                f"characters must look different, but {seen[key]!r} and {glyph.character!r} have "
-                f"the same bitmap at this glyph_size: drop one of them or choose another size."
-            )
-        seen[key] = glyph.character
+    if len(set(characters)) < len(characters):
+        twice = next(c for c in characters if characters.count(c) > 1)
+        raise ValueError(f"characters must be distinct, but {twice!r} occurs twice: pass it once.")
+    return [known[character] for character in characters]

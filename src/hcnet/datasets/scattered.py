@@ -1,4 +1,4 @@
-"""Characters at random places: symbols, letters and the small images of the online experiment."""
+"""Bars and characters at random places, as in the paper's sections 4.1 and 4.2."""
 
 import string
 
@@ -12,11 +12,49 @@ from hcnet.checks import (
     check_pair,
     check_random_state,
 )
-from hcnet.datasets.glyphs import Glyph, load_glyphs
-from hcnet.datasets.parts_data import PartsData, Placement, assemble
-from hcnet.datasets.placement import scatter
+from hcnet.datasets.glyphs import load_glyphs
+from hcnet.datasets.parts_data import PartsData, assemble, scatter
+from hcnet.images import BoolArray
 
-__all__ = ["letters", "small_letters", "symbols"]
+
+def two_bars(
+    *,
+    size: tuple[int, int] = (60, 60),
+    length: int = 15,
+    n_placements: int = 20,
+    noise: float = 0.03,
+    random_state: RandomState = None,
+) -> PartsData:
+    """One image of a horizontal and a vertical bar, each at many random places.
+
+    Bars are one pixel thick, lie fully inside the image, and may cross or overlap.
+
+    Args:
+        size: height and width of the image.
+        length: pixels per bar.
+        n_placements: how many bars to place; fewer only if a tiny image has fewer positions.
+        noise: probability that a pixel is flipped.
+        random_state: seed.
+
+    Returns:
+        One image (N = 1); the parts are named "horizontal" and "vertical".
+
+    """
+    size = check_pair("size", size, single=False)
+    length = check_count("length", length, 2)
+    n_placements = check_count("n_placements", n_placements)
+    noise = check_noise(noise)
+    if length > min(size):
+        raise ValueError(
+            f"length must be at most {min(size)}, the shorter side of the image, "
+            f"got {length}; pass shorter bars or a larger size."
+        )
+    parts = {
+        "horizontal": np.ones((1, length), dtype=bool),
+        "vertical": np.ones((length, 1), dtype=bool),
+    }
+    rng = check_random_state(random_state)
+    return _scattered(parts, size, n_placements, noise, rng, overlap=True)
 
 
 def symbols(
@@ -51,11 +89,9 @@ def symbols(
     size = check_pair("size", size, single=False)
     n_placements = check_count("n_placements", n_placements)
     noise = check_noise(noise)
-    glyphs = load_glyphs(characters, glyph_size)
+    parts = _bitmaps(characters, glyph_size)
     rng = check_random_state(random_state)
-    return _scatter_glyphs(
-        glyphs, size=size, per_image=n_placements, noise=noise, rng=rng, balanced=True
-    )
+    return _scattered(parts, size, n_placements, noise, rng, balanced=True)
 
 
 def letters(
@@ -93,11 +129,9 @@ def letters(
     n_placements = check_count("n_placements", n_placements)
     noise = check_noise(noise)
     overlap = check_flag("overlap", overlap)
-    glyphs = load_glyphs(characters, glyph_size)
+    parts = _bitmaps(characters, glyph_size)
     rng = check_random_state(random_state)
-    return _scatter_glyphs(
-        glyphs, size=size, per_image=n_placements, noise=noise, rng=rng, overlap=overlap
-    )
+    return _scattered(parts, size, n_placements, noise, rng, overlap=overlap)
 
 
 def small_letters(
@@ -144,56 +178,37 @@ def small_letters(
     per_image = check_count("per_image", per_image)
     noise = check_noise(noise)
     overlap = check_flag("overlap", overlap)
-    glyphs = load_glyphs(characters, glyph_size)
-    if n_characters > len(glyphs):
+    parts = _bitmaps(characters, glyph_size)
+    if n_characters > len(parts):
         raise ValueError(
-            f"n_characters must be at most {len(glyphs)}, the number of characters to choose "
+            f"n_characters must be at most {len(parts)}, the number of characters to choose "
             f"from, got {n_characters}; pass fewer or a longer string of characters."
         )
     rng = check_random_state(random_state)
-    chosen = sorted(rng.permutation(len(glyphs))[:n_characters].tolist())
-    return _scatter_glyphs(
-        [glyphs[index] for index in chosen],
-        n_images=n_images,
-        size=size,
-        per_image=per_image,
-        noise=noise,
-        rng=rng,
-        overlap=overlap,
-    )
+    chosen = sorted(rng.permutation(len(parts))[:n_characters].tolist())
+    parts = {characters[index]: parts[characters[index]] for index in chosen}
+    return _scattered(parts, size, per_image, noise, rng, n_images=n_images, overlap=overlap)
 
 
-def _scatter_glyphs(
-    glyphs: list[Glyph],
-    *,
+def _bitmaps(characters: str, glyph_size: int) -> dict[str, BoolArray]:
+    return {glyph.character: glyph.bitmap for glyph in load_glyphs(characters, glyph_size)}
+
+
+def _scattered(
+    parts: dict[str, BoolArray],
     size: tuple[int, int],
     per_image: int,
     noise: float,
     rng: np.random.Generator,
+    *,
     n_images: int = 1,
     overlap: bool = False,
     balanced: bool = False,
 ) -> PartsData:
-    """Images with glyphs at random places."""
-    bitmaps = [glyph.bitmap for glyph in glyphs]
-    shapes = [(bitmap.shape[0], bitmap.shape[1]) for bitmap in bitmaps]
-    placements: list[Placement] = []
-    for image in range(n_images):
-        placed = scatter(
-            shapes,
-            size=size,
-            n_placements=per_image,
-            rng=rng,
-            overlap=overlap,
-            balanced=balanced,
-        )
-        placements.extend((image, *placement) for placement in placed)
-    return assemble(
-        bitmaps,
-        [glyph.character for glyph in glyphs],
-        placements,
-        n_images=n_images,
-        size=size,
-        noise=noise,
-        rng=rng,
-    )
+    """Images with parts at random places."""
+    placements = [
+        (image, *placement)
+        for image in range(n_images)
+        for placement in scatter(parts, size, per_image, rng, overlap=overlap, balanced=balanced)
+    ]
+    return assemble(parts, placements, (n_images, *size), noise, rng)

@@ -112,7 +112,7 @@ def _estimator(
 
     given = given | {"verbose": command.on_a_terminal(options)}
     if options.live is not None:
-        from hcnet.reporting.live import LiveReport
+        from hcnet.reporting import LiveReport
 
         live = LiveReport(options.live, images.X, images.mask, images.names, options.force)
         given["callback"] = live

@@ -1,6 +1,5 @@
 """Reports: a fitted estimator and some images in one HTML file that needs no network."""
 
-from hcnet.reporting.live import LiveReport
-from hcnet.reporting.reports import report, summary
+from hcnet.reporting.reports import LiveReport, report, summary
 
 __all__ = ["LiveReport", "report", "summary"]

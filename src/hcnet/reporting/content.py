@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,10 +17,8 @@ MOST_IMAGES = 60
 MOST_PIXELS = 4_000_000
 # Marks of a reconstruction's errors.
 RIGHT, MISSED, ADDED = 0, 1, 2
-
 # Values are characters from here on, which are no digits in base 36.
 FIRST_LETTER = 0x100
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
@@ -82,31 +79,57 @@ class Content:
     code: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
-    fingerprint: str = ""
     live: str = ""  # the stage of learning, in a live report
     refresh: int = 0  # seconds after which a live report is read again
+
+    def show_images(
+        self,
+        images: Images,
+        made: BoolArray,
+        names: Sequence[str] | None,
+        nodes: list[list[list[Any]]],
+        about: list[str],
+    ) -> None:
+        """Show the first images, with their reconstructions, nodes and remarks, and the errors."""
+        n = len(made)
+        self.channels = images.n_channels
+        if n < images.n_images:
+            self.images_note = f"The first {n} of {images.n_images:,} images."
+        seen, observed = images.pixels[:n], images.observed[:n]
+        missed = (seen & ~made & observed).any(axis=1)
+        added = (made & ~seen & observed).any(axis=1)
+        errors = np.where(missed, MISSED, np.where(added, ADDED, RIGHT))
+        for k, name in enumerate(image_names(names, n)):
+            hidden = ~observed[k].all(axis=0)
+            view = ImageView(
+                name=name,
+                size=images.size,
+                seen=runs(inks(seen[k] & observed[k])),
+                made=runs(inks(made[k])),
+                errors=runs(errors[k]),
+                missing=runs(hidden) if hidden.any() else None,
+                nodes=nodes[k],
+                about=about[k],
+            )
+            self.images.append(view)
+        wrong = (errors != RIGHT).sum()
+        meaning = (
+            f"{wrong / max(int(observed.sum()), 1):.3%} of those observed in the images shown: "
+            f"{(errors == MISSED).sum():,} on that no part explains, "
+            f"{(errors == ADDED).sum():,} off that a part covers"
+        )
+        self.facts.append(("Wrong pixels", f"{wrong:,}", meaning))
 
 
 def runs(values: NDArray[Any]) -> str:
     """Small numbers, row by row, as runs: a character for the value, then the length in base 36."""
     flat = np.asarray(values).ravel().astype(np.int64)
-    if not flat.size:
-        return ""
-    starts = np.flatnonzero(np.r_[True, flat[1:] != flat[:-1]])
-    lengths = np.diff(np.r_[starts, flat.size])
-    words = []
-    for value, length in zip(flat[starts].tolist(), lengths.tolist(), strict=True):
-        words.append(chr(FIRST_LETTER + value) + _base36(length))
-    return "".join(words)
-
-
-def _base36(number: int) -> str:
-    word = ""
-    while True:
-        number, digit = divmod(number, 36)
-        word = _DIGITS[digit] + word
-        if not number:
-            return word
+    starts = np.flatnonzero(np.diff(flat, prepend=-1))  # no value is negative
+    lengths = np.diff(starts, append=flat.size)
+    return "".join(
+        chr(FIRST_LETTER + value) + np.base_repr(length, 36).lower()
+        for value, length in zip(flat[starts].tolist(), lengths.tolist(), strict=True)
+    )
 
 
 def inks(planes: BoolArray) -> NDArray[np.int64]:
@@ -115,46 +138,6 @@ def inks(planes: BoolArray) -> NDArray[np.int64]:
         return np.asarray(planes.any(axis=0)).astype(np.int64)
     weights = 2 ** np.arange(len(planes))
     return np.asarray(np.tensordot(weights, planes.astype(np.int64), axes=1))
-
-
-def error_marks(seen: BoolArray, made: BoolArray, observed: BoolArray) -> NDArray[np.int64]:
-    """RIGHT, MISSED or ADDED for each pixel (height, width)."""
-    missed = (seen & ~made & observed).any(axis=0)
-    added = (made & ~seen & observed).any(axis=0)
-    return np.where(missed, MISSED, np.where(added, ADDED, RIGHT))
-
-
-def image_view(
-    images: Images, made: BoolArray, n: int, name: str, nodes: list[list[Any]], about: str = ""
-) -> ImageView:
-    """Image `n` with its reconstruction (images, channels, height, width)."""
-    seen, observed = images.pixels[n], images.observed[n]
-    hidden = ~observed
-    return ImageView(
-        name=name,
-        size=images.size,
-        seen=runs(inks(seen & observed)),
-        made=runs(inks(made[n])),
-        errors=runs(error_marks(seen, made[n], observed)),
-        missing=runs(hidden.any(axis=0)) if hidden.any() else None,
-        nodes=nodes,
-        about=about,
-    )
-
-
-def error_facts(images: Images, made: BoolArray) -> tuple[str, str, str]:
-    """The number of pixels that the reconstruction has wrong."""
-    marks = np.array(
-        [error_marks(*planes) for planes in zip(images.pixels, made, images.observed, strict=True)]
-    )
-    missed, added = int((marks == MISSED).sum()), int((marks == ADDED).sum())
-    share = (missed + added) / max(images.n_observed, 1)
-    return (
-        "Wrong pixels",
-        f"{missed + added:,}",
-        f"{share:.3%} of those observed in the images shown: {missed:,} on that no part "
-        f"explains, {added:,} off that a part covers",
-    )
 
 
 def shown_images(images: Images) -> Images:
@@ -173,21 +156,6 @@ def image_names(names: Sequence[str] | None, n: int) -> list[str]:
     if len(names) < n:
         raise ValueError(f"names must have an entry per image, {n}, got {len(names)}.")
     return [str(name) for name in names[:n]]
-
-
-def left_out(shown: int, images: Images) -> str:
-    """A note, if a report does not show all images."""
-    if shown == images.n_images:
-        return ""
-    return f"The first {shown} of {images.n_images:,} images."
-
-
-def fingerprint(images: Images) -> str:
-    """A fingerprint of images and missing pixels: the first 16 digits of a SHA-256."""
-    digest = hashlib.sha256(repr(images.pixels.shape).encode())
-    digest.update(np.packbits(images.pixels & images.observed).tobytes())
-    digest.update(np.packbits(images.observed).tobytes())
-    return digest.hexdigest()[:16]
 
 
 def number_of(n: int, thing: str) -> str:

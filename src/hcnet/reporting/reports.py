@@ -1,30 +1,41 @@
-"""`report` writes a page about a fitted estimator, `summary` returns its figures."""
+"""`report` and `LiveReport` write pages about estimators, `summary` returns figures."""
 
 from __future__ import annotations
 
 import os
+import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from hcnet.atomic_files import refuse_existing
+from hcnet.checkpoint import digest
 from hcnet.environment import versions
 from hcnet.estimators.base import plain
 from hcnet.images import Images
 from hcnet.plotting.charts import curve_points
 from hcnet.progress import Step
-from hcnet.reporting import charts
-from hcnet.reporting.content import Content, Picture, fingerprint
-from hcnet.reporting.network_report import network_content, network_summary
-from hcnet.reporting.page import write_report
-from hcnet.reporting.parts_report import parts_content, parts_summary
+from hcnet.reporting.content import Content, Picture
+from hcnet.reporting.model_content import (
+    network_content,
+    network_figures,
+    parts_content,
+    parts_figures,
+)
+from hcnet.reporting.page import curve, report_path, write_report
 from hcnet.validation.fitted import is_network
 
 # Parameters that change nothing about a result.
 WATCHING = ("verbose", "callback")
 # Seconds after which a browser reads a live report again.
 REFRESH = 3
+# The largest share of the time of a fit that live reports may take.
+SHARE = 0.1
+# Figures about learning, where an estimator has them.
+FIGURES = ("compression_ratio", "log_joint", "cost", "n_iter", "n_images_seen", "status")
 
 
 def report(
@@ -71,26 +82,73 @@ def report(
             raise ValueError(f"{name} belongs to images, and X is None; pass X as well.")
     if y is not None and not network:
         raise ValueError("y holds labels, and parts have none; leave y out.")
-    return write_report(path, page_content(model, X, y, mask, names), overwrite)
+    return write_report(path, _page_content(model, X, y, mask, names), overwrite)
 
 
 def summary(model: Any) -> dict[str, Any]:
     """The figures of a fitted estimator, as plain numbers and words that JSON can hold."""
-    figures = network_summary(model) if is_network(model) else parts_summary(model)
-    for name in (
-        "compression_ratio_",
-        "log_joint_",
-        "cost_",
-        "n_iter_",
-        "n_images_seen_",
-        "status_",
-    ):
-        if hasattr(model, name):
-            figures[name.removesuffix("_")] = plain(getattr(model, name))
-    return figures
+    figures = network_figures(model) if is_network(model) else parts_figures(model)
+    known = [name for name in FIGURES if hasattr(model, f"{name}_")]
+    return figures | {name: plain(getattr(model, f"{name}_")) for name in known}
 
 
-def page_content(
+class LiveReport:
+    """A callback that writes a report every few seconds, to be watched in a browser.
+
+    ::
+
+        live = LiveReport("report.html", X)
+        model = FeatureLearner(callback=live).fit(X)
+        report(model, "report.html", X, overwrite=True)     # the final one
+
+    Args:
+        path: the file; a browser that shows it reads it again by itself.
+        X: images to show, usually those that are learned from.
+        mask: where pixels of X are missing.
+        names: of the images.
+        overwrite: whether a file that is there may be replaced.
+
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        X: ArrayLike,
+        mask: ArrayLike | None = None,
+        names: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        self.path = report_path(path)
+        refuse_existing(self.path, overwrite)
+        self.X, self.mask, self.names = X, mask, names
+        self._next = 0.0
+        self._broken = False
+
+    def __call__(self, step: Step) -> None:
+        """Write the report, if the last one is old enough."""
+        if self._broken or time.perf_counter() < self._next:
+            return
+        began = time.perf_counter()
+        content = _page_content(step.model(), self.X, None, self.mask, self.names, step)
+        try:
+            write_report(self.path, content, overwrite=True)
+        except OSError as error:  # a full disk must not end hours of learning
+            self._broken = True
+            warnings.warn(
+                f"The live report {self.path} cannot be written any more ({error}); learning goes "
+                f"on without it.",
+                UserWarning,
+                stacklevel=2,
+            )
+        took = time.perf_counter() - began
+        self._next = time.perf_counter() + max(REFRESH, took / SHARE)
+
+    def __deepcopy__(self, memo: object) -> LiveReport:
+        """Itself: a clone of an estimator writes to the same file."""
+        return self
+
+
+def _page_content(
     model: Any,
     X: ArrayLike | None,
     y: ArrayLike | None,
@@ -125,7 +183,7 @@ def _add_training(content: Content, model: Any, step: Step | None) -> None:
             f"{last.objective:,.0f}."
         )
         if points := curve_points(history):
-            chart = charts.curve(points, last.figure)
+            chart = curve(points, last.figure)
             content.pictures.insert(0, Picture("Learning", chart, text))
     if step is not None:
         of = "" if step.total is None else f" of about {step.total}"
@@ -153,5 +211,5 @@ def _add_settings(content: Content, model: Any, images: Images | None) -> None:
         content.parameters["random_state"] = "None: no seed was given or kept, runs may differ"
     content.versions = versions()
     if images is not None:
-        content.fingerprint = fingerprint(images)
-        content.parameters["fingerprint of X"] = content.fingerprint
+        found = digest(images.pixels & images.observed, images.observed)
+        content.parameters["fingerprint of X"] = found[:16]

@@ -25,11 +25,11 @@ PAPER = {
 PER_CLASS = 40  # as in the paper
 CURVE = (1, 5, 10, PER_CLASS, MOST_PER_CLASS)
 QUICK_PER_CLASS, QUICK_DIGITS = 10, 300
-HCNS = {
-    "HCN": fit_templates,
-    "lines kept: HCN": lambda *digits: with_lines(fit_templates(*digits)),
+OURS = {
+    "TemplateClassifier": fit_templates,
+    "lines kept: TemplateClassifier": lambda *digits: with_lines(fit_templates(*digits)),
 }
-METHODS = (*HCNS, *RIVALS)
+METHODS = (*OURS, *RIVALS)
 
 
 def report(rows: list[Row]) -> str:
@@ -46,8 +46,8 @@ def report(rows: list[Row]) -> str:
         return spread(values(**wanted), 2)
 
     def paper(name: str) -> list[str]:
-        """Both figures, each beside that of our HCN."""
-        ours = {"": values(corruption=name, method="HCN", per_class=PER_CLASS)}
+        """Both figures, each beside that of our classifier."""
+        ours = {"": values(corruption=name, method="TemplateClassifier", per_class=PER_CLASS)}
         return [paper_value(figure, 2, ours) for figure in PAPER[name]]
 
     lines = [
@@ -116,13 +116,13 @@ def _few(digits: LabelledDigits) -> LabelledDigits:
 
 def learn(method: str, digits: LabelledDigits, held_out: LabelledDigits, seed: int) -> Any:
     """A classifier of grey images by its name; all that it ever gets to see is what is passed."""
-    if method in HCNS:
-        return HCNS[method](digits.images, digits.labels, seed)
+    if method in OURS:
+        return OURS[method](digits.images, digits.labels, seed)
     return FittedRival(method, digits, held_out, seed)
 
 
 def _methods(only: str | None) -> tuple[str, ...]:
-    """``rivals`` stands for all but the HCNs."""
+    """``rivals`` stands for all but ours."""
     there = METHODS
     if only == "rivals":
         there, only = tuple(RIVALS), None

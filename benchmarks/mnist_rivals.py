@@ -1,4 +1,4 @@
-"""What stands beside the HCN on digits: networks trained by gradients, and classic methods."""
+"""Rivals of TemplateClassifier on digits: networks trained by gradients, and classic methods."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def edges(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def without_lines(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """What is left of them by the transformer that comes first in the HCN's pipeline."""
+    """The images after the transformer that comes first in the pipeline of TemplateClassifier."""
     return LineRemover().transform(images)
 
 
@@ -67,7 +67,7 @@ RIVALS = {
     "SVM, pooled edges": Rival(edges, lambda seed: svm(POOL)),
     "k-NN, pixels": Rival(pixels, lambda seed: neighbours()),
     "k-NN, pooled edges": Rival(edges, lambda seed: neighbours(POOL)),
-    # The best two once more, on what the HCN takes edges of.
+    # The best two once more, on the images of which TemplateClassifier takes edges.
     "lines removed: SVM, pooled edges": Rival(
         lambda images: edges(without_lines(images)), lambda seed: svm(POOL)
     ),
@@ -78,7 +78,7 @@ RIVALS = {
 
 
 class FittedRival:
-    """A rival that learned from digits; it classifies grey images as the HCN does."""
+    """A rival that learned from digits; it classifies grey images as TemplateClassifier does."""
 
     def __init__(
         self, name: str, digits: LabelledDigits, held_out: LabelledDigits, seed: int

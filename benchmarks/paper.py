@@ -102,8 +102,8 @@ last two columns therefore allow a distance of one pixel.""",
 exact and all training images are in the right cluster.""",
     "mnist": """Errors in percent on 10,000 test digits of MNIST, clean and corrupted, after
 learning from the first 40 training digits of each class ([guide](mnist.md)). The paper does not
-give the strengths of its corruptions, so its columns only show how hard the task is. *HCN* is
-`TemplateClassifier` on images from which straight lines were removed. *Lines removed*: other
+give the strengths of its corruptions, so its columns only show how hard the task is.
+`TemplateClassifier` gets images from which straight lines were removed. *Lines removed*: other
 methods on the same images. The other methods choose their settings on 1,000 more labelled
 digits. *Pooled edges*: after a 5×5 max-pool. The second table has errors on clean digits.""",
     "activeset": """Message passing alone, until the joint log-probability has not risen for 15

@@ -14,8 +14,7 @@ from hcnet.engine.active.edges import no_edges, rebuilt
 from hcnet.engine.active.geometry import coordinates, geometry, to_placements
 from hcnet.engine.cuda.active_set import ActiveCUDAPassing, active_device_memory
 from hcnet.engine.cuda.arrays import fetch, hold
-from hcnet.engine.cuda.colours import Colours
-from hcnet.engine.cuda.lanes import Lanes
+from hcnet.engine.cuda.orders import Colours, Lanes
 from hcnet.engine.cuda.slots import assign_slots
 from hcnet.engine.schedules import SCHEDULE_NAMES, Batch, Schedule
 from hcnet.factors import HUGE

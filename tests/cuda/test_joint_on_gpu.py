@@ -7,7 +7,7 @@ import pytest
 
 from hcnet.engine.choices import OFF, UNDECIDED, settle_plane
 from hcnet.engine.cuda.arrays import fetch, hold
-from hcnet.engine.cuda.explaining import DeviceLevel
+from hcnet.engine.cuda.pools import DeviceLevel
 from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.joint_probability import DeviceJoint, host_joint, joint_memory
 from hcnet.hierarchy.specification import CheckedLayer, build_network
@@ -59,7 +59,7 @@ def test_one_level_up_and_down():
     network, images, _, weights = build("two levels", seed=3)
     level, W, rng = network.levels[0], weights[0], np.random.default_rng(4)
     n = images.n_images
-    device = DeviceLevel.start(level.pool, level.features, level.log_prior, n)
+    device = DeviceLevel(level.pool, level.features, level.log_prior, n)
     device.weigh(W)
     evidence = images.evidence(network.noise)
     up = fetch(device.forward(hold(evidence)))

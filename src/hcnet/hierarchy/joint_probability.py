@@ -54,14 +54,12 @@ class DeviceJoint:
     """Joint log-probability, on a GPU: images are copied once, weights for every evaluation."""
 
     def __init__(self, network: Network, images: Images, allowed: BoolArray) -> None:
-        from hcnet.engine.cuda import arrays, explaining  # needs a GPU
+        from hcnet.engine.cuda import arrays, pools  # needs a GPU
 
-        self._arrays, self._device = arrays, explaining
+        self._arrays, self._device = arrays, pools
         self._network = network
         self._levels = [
-            explaining.DeviceLevel.start(
-                level.pool, level.features, level.log_prior, images.n_images
-            )
+            pools.DeviceLevel(level.pool, level.features, level.log_prior, images.n_images)
             for level in network.levels
         ]
         self._evidence = arrays.hold(images.evidence(network.noise))

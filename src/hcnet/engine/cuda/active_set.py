@@ -20,20 +20,17 @@ from hcnet.engine.active.geometry import (
     to_placements,
     to_weights,
 )
-from hcnet.engine.cuda import arrays, closed_form, sums, updates
+from hcnet.engine.cuda import arrays, closed_form, slots, sums, updates
 from hcnet.engine.cuda.arrays import DeviceArray, fetch, hold, launch
-from hcnet.engine.cuda.boards import (
-    NO_TREES,
-    TREE_NUMBERS,
-    fill_board,
-    find_trees,
-    reset_uncovered,
-    strongest,
-)
-from hcnet.engine.cuda.colours import Colours, blocks_with_trees
 from hcnet.engine.cuda.compilation import blocks_for, multiprocessors
-from hcnet.engine.cuda.lanes import Lanes, copy_to_lanes, merge_lanes
-from hcnet.engine.cuda.slots import Slots, assign_slots, slot_positions
+from hcnet.engine.cuda.orders import (
+    Colours,
+    Lanes,
+    blocks_with_trees,
+    copy_to_lanes,
+    merge_lanes,
+)
+from hcnet.engine.cuda.slots import Slots
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
@@ -114,8 +111,8 @@ class ActiveCUDAPassing(Stateful):
 
     def set_evidence(self, evidence: DeviceArray) -> None:
         """Set the evidence for R."""
-        fill_board(evidence, self._layer, self._g, self._observed, self._E)
-        launch(reset_uncovered, self._U.size, self._covered, self._E, self._U)
+        slots.fill_board(evidence, self._layer, self._g, self._observed, self._E)
+        launch(slots.reset_uncovered, self._U.size, self._covered, self._E, self._U)
 
     def set_placement_prior(self, placement_prior: DeviceArray) -> None:
         """Set the prior of S."""
@@ -132,7 +129,7 @@ class ActiveCUDAPassing(Stateful):
         weights = arrays.copied(self._W)
         self._admit()
         before = arrays.copied(self._S)
-        if self._trees.n:
+        if self._firsts[-1]:
             update = self._update_blocks if schedule.name == "blocks" else self._update_lanes
             update(schedule, rng if schedule.shuffle else None, np.float32(damping))
             self._sum_beliefs()
@@ -157,14 +154,15 @@ class ActiveCUDAPassing(Stateful):
         launch(closed_form.mark_senders, belief.size, self._in_slot, belief, enough, sends)
         numbers = np.flatnonzero(fetch(sends))
         n, f, i, j = coordinates(g, numbers).T
-        beliefs = arrays.empty((max(len(numbers), 1),))
-        arrays.take(belief, hold(numbers), beliefs)
-        senders = np.stack([i, j, f, self._slots_of(numbers)], axis=1).astype(np.int32)
+        slot = np.full(len(numbers), -1)
+        taken = np.flatnonzero(self._where >= 0)
+        slot[np.searchsorted(numbers, self._where[taken])] = taken
+        senders = np.stack([i, j, f, slot], axis=1).astype(np.int32)
         out = arrays.empty((self._n_images, g.channels, *layer.image_size))
         size = (*layer.image_size, *layer.overhang)
         senders = hold(senders if len(numbers) else np.zeros((1, 4), np.int32))
         begin = hold(np.searchsorted(n, np.arange(self._n_images + 1)))
-        board, sent = (self._U, self._W_features_last()), (senders, begin, beliefs)
+        board, sent = (self._U, self._W_features_last()), (senders, begin, belief)
         closed_form.messages_down[blocks_for(out.size, 1), closed_form.LEAF_THREADS](
             g, size, *board, *sent, self._to_S, self._to_W, np.float32(least), arrays.flat(out)
         )
@@ -183,13 +181,6 @@ class ActiveCUDAPassing(Stateful):
         found = coordinates(self._g, self._where[(self._where >= 0) & (fetch(self._S) > 0)])
         return found[np.lexsort(found.T[::-1])]
 
-    def _slots_of(self, numbers: IntArray) -> IntArray:
-        """The slots of some placements, in order; -1 for inactive ones."""
-        slots = np.full(len(numbers), -1)
-        taken = np.flatnonzero(self._where >= 0)
-        slots[np.searchsorted(numbers, self._where[taken])] = taken
-        return slots
-
     def _W_features_last(self) -> DeviceArray:
         """Beliefs of W as (channel, di, dj, f)."""
         out = arrays.empty(self._W.shape)
@@ -198,30 +189,31 @@ class ActiveCUDAPassing(Stateful):
 
     def _all_sums(self) -> DeviceArray:
         """Sums of the messages to all placements, in the order of their numbers."""
+        return self._of_all_placements(arrays.zeros((1,)), self._sums)
+
+    def _all_beliefs(self) -> DeviceArray:
+        return self._of_all_placements(self._prior, self._S)
+
+    def _of_all_placements(self, prior: DeviceArray, of_slots: DeviceArray) -> DeviceArray:
         g = self._g
         out = arrays.empty((self._n_images * g.positions * g.features,))
         W = self._W_features_last()
-        launch(closed_form.sum_messages, out.size, g, self._U, W, out)
-        launch(sums.scatter_slots, self._in_slot.size, self._in_slot, self._sums, out)
+        launch(closed_form.sum_messages, out.size, g, self._U, W, prior, out)
+        launch(sums.scatter_slots, self._in_slot.size, self._in_slot, of_slots, out)
         return out
-
-    def _all_beliefs(self) -> DeviceArray:
-        belief = self._all_sums()
-        launch(sums.add_prior_to_all, belief.size, self._prior, belief)
-        return belief
 
     def _admit(self) -> None:
         """Make undecided placements active, and decided ones inactive."""
         g, S = self._g, fetch(self._S)
-        peaks = strongest(self._E, self._n_images)
+        peaks = slots.strongest(self._E, self._n_images)
         taken = self._where >= 0
         active = self._where[taken], S[taken]
         now = admitted(g, self._tiles, peaks, active, self._candidates(-peaks))
         if np.array_equal(now, np.sort(active[0])):
             return
-        where, fresh = assign_slots(g, self._tiles, self._where, now)
+        where, fresh = slots.assign_slots(g, self._tiles, self._where, now)
         self._set_active(where)
-        launch(reset_uncovered, self._U.size, self._covered, self._E, self._U)
+        launch(slots.reset_uncovered, self._U.size, self._covered, self._E, self._U)
         if len(fresh):
             board, messages = (self._observed, self._U, self._W), (self._to_S, self._to_W)
             sums.start_messages[len(fresh), sums.SUM_THREADS](
@@ -247,11 +239,10 @@ class ActiveCUDAPassing(Stateful):
         # The old list of trees is freed first: both together would exceed `active_device_memory`.
         self._lanes.clear()
         self._blocks.clear()
-        self._at = self._covered = None
-        self._trees = NO_TREES
+        self._at = self._covered = self._trees = None
         self._where, self._in_slot = where, hold(where)
-        self._at = hold(slot_positions(g, where))
-        self._covered, self._trees = find_trees(
+        self._at = hold(slots.slot_positions(g, where))
+        self._covered, self._trees, self._firsts = slots.find_trees(
             g, self._slots, self._n_images, self._at, self._observed
         )
         taken = np.flatnonzero(where >= 0)
@@ -268,8 +259,8 @@ class ActiveCUDAPassing(Stateful):
             sums.sum_placements[self._taken.size, sums.SUM_THREADS](
                 self._taken, edges, self._to_S, self._sums
             )
-        slots, terms = (self._by_feature, self._feature_begin), (self._weight_prior, self._carried)
-        launch(sums.sum_weights, self._W.size, *slots, edges, self._to_W, *terms, self._W)
+        taken, terms = (self._by_feature, self._feature_begin), (self._weight_prior, self._carried)
+        launch(sums.sum_weights, self._W.size, *taken, edges, self._to_W, *terms, self._W)
         self._add_prior()
 
     def _add_prior(self) -> None:
@@ -282,40 +273,28 @@ class ActiveCUDAPassing(Stateful):
 
         Each of several lanes has a copy of W, and changes are merged in a fixed order.
         """
-        trees = self._trees.firsts
-        firsts = trees[[0, -1]] if schedule.name == "sequential" else trees
+        firsts = self._firsts[[0, -1]] if schedule.name == "sequential" else self._firsts
         alone = len(firsts) == 2
         if schedule not in self._lanes:
             self._lanes[schedule] = Lanes(firsts, 1 if alone else schedule.rounds)
         lanes = self._lanes[schedule]
         lanes.arrange(rng)
-        if alone:
-            self._run_lanes((lanes.order, *lanes.rounds[0]), self._W, 0, damping)
-            return
-        copies = self._copies
-        launch(copy_to_lanes, copies.size, self._W, copies)
+        W, apart = (self._W, 0) if alone else (self._copies, self._W.size)
+        if not alone:
+            launch(copy_to_lanes, W.size, self._W, W)
+        layer = self._trees, self._g, self._slots, self._at
+        state = self._E, self._U, self._S, W, self._to_S, self._to_W
         for k, part in enumerate(lanes.rounds):
-            self._run_lanes((lanes.order, *part), copies, self._W.size, damping)
-            launch(merge_lanes, self._W.size, copies, self._W, k + 1 < len(lanes.rounds))
+            updates.update_lanes[lanes.n, updates.TREE_THREADS](
+                lanes.order, *part, *layer, *state, np.int64(apart), damping
+            )
+            if not alone:
+                launch(merge_lanes, self._W.size, W, self._W, k + 1 < len(lanes.rounds))
 
     @cached_property
     def _copies(self) -> DeviceArray:
         """Copies of W, one for each image."""
         return arrays.empty((self._n_images * self._W.size,))
-
-    def _run_lanes(
-        self,
-        lanes: tuple[DeviceArray, DeviceArray, DeviceArray],
-        W: DeviceArray,
-        apart: int,
-        damping: np.float32,
-    ) -> None:
-        """Run `updates.update_lanes`; `lanes` is its order, begin and end."""
-        state = self._E, self._U, self._S, W, self._to_S, self._to_W
-        layer = self._trees.where, self._g, self._slots, self._at
-        updates.update_lanes[lanes[1].size, updates.TREE_THREADS](
-            *lanes, *layer, *state, np.int64(apart), damping
-        )
 
     def _update_blocks(
         self, schedule: Schedule, rng: np.random.Generator | None, damping: np.float32
@@ -347,8 +326,8 @@ def active_device_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> 
     """
     g = geometry(layer)
     tiles = tiling(g, n_images)
-    slots = tiles.tiles * per_tile(g)
-    boards = n_images * g.board_size * (4 + 4 + 1 + 1 + 4 * TREE_NUMBERS + 8)
+    n_slots = tiles.tiles * per_tile(g)
+    boards = n_images * g.board_size * (4 + 4 + 1 + 1 + 4 * slots.TREE_NUMBERS + 8)
     weights = g.edges * g.features * (5 * 4 + 8 + (4 * lanes if lanes > 1 else 0))
     candidates = 12 * AT_ONCE * tiles.tiles + 4 * n_images * g.positions
-    return slots * (8 * g.edges + 60) + boards + weights + candidates
+    return n_slots * (8 * g.edges + 60) + boards + weights + candidates

@@ -72,13 +72,8 @@ def clear(array: DeviceArray) -> None:
 def copied(source: DeviceArray) -> DeviceArray:
     """A copy on the GPU of an array there."""
     out = empty(source.shape, source.dtype)
-    launch(_copy, source.size, flat(source), flat(out))
+    flat(out).copy_to_device(flat(source))
     return out
-
-
-def take(source: DeviceArray, index: DeviceArray, out: DeviceArray) -> None:
-    """``out = source[index]``."""
-    launch(_take, index.size, flat(source), flat(index), flat(out))
 
 
 def largest(array: DeviceArray, other: DeviceArray | None = None) -> float:
@@ -99,18 +94,6 @@ def launch(work: Any, n: int, *arguments: Any) -> None:
 def _clear(array):
     for i in range(cuda.grid(1), array.size, cuda.gridsize(1)):
         array[i] = 0
-
-
-@kernel
-def _copy(source, out):
-    for i in range(cuda.grid(1), source.size, cuda.gridsize(1)):
-        out[i] = source[i]
-
-
-@kernel
-def _take(source, index, out):
-    for i in range(cuda.grid(1), index.size, cuda.gridsize(1)):
-        out[i] = source[index[i]]
 
 
 @kernel

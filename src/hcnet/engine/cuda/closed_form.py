@@ -62,13 +62,14 @@ def positive_sums(g, U, out):
 
 
 @kernel
-def sum_messages(g, U, W, out):
-    """Sums of the messages to all placements, as if none were active."""
+def sum_messages(g, U, W, prior, out):
+    """Sums of a prior and the messages to all placements, as if none were active."""
     for number in range(cuda.grid(1), out.size, cuda.gridsize(1)):
         n, i, j, f = locate(number, g)
         corner = first_element(n, i, j, g)
         rest, least = np.float32(HUGE), np.float32(-HUGE)
-        out[number] = _plus_messages(np.float32(0), corner, f, g, U, W, rest, least)
+        total = _plus_messages(np.float32(0), corner, f, g, U, W, rest, least)
+        out[number] = total + prior[number if prior.size > 1 else 0]
 
 
 @kernel
@@ -139,7 +140,7 @@ def mark_senders(where, belief, least, sends):
 
 
 @kernel
-def messages_down(g, size, U, W, senders, begin, beliefs, to_S, to_W, least, out):
+def messages_down(g, size, U, W, senders, begin, belief, to_S, to_W, least, out):
     """Messages down to R, (images, channels, height, width); a block of threads for each tree.
 
     ``senders[begin[n] : begin[n + 1]]`` are the placements of image n with messages to R: row,
@@ -159,7 +160,9 @@ def messages_down(g, size, U, W, senders, begin, beliefs, to_S, to_W, least, out
             if step < 0:
                 continue
             weight, slot = a * plane + step, np.int64(senders[k, 3])
-            s, w = beliefs[k], W[np.uint64(weight * g.features + senders[k, 2])]
+            position = (n * g.height + senders[k, 0]) * g.width + senders[k, 1]
+            s = belief[np.uint64(position * g.features + senders[k, 2])]
+            w = W[np.uint64(weight * g.features + senders[k, 2])]
             if slot >= 0:
                 edge = np.uint64(slot * edges + weight)
                 s, w = s - to_S[edge], w - to_W[edge]

@@ -105,13 +105,6 @@ def add_prior(where, prior, sums, S):
 
 
 @kernel
-def add_prior_to_all(prior, belief):
-    """Add the priors of all placements, or their common prior."""
-    for number in range(cuda.grid(1), belief.size, cuda.gridsize(1)):
-        belief[number] += prior[number if prior.size > 1 else 0]
-
-
-@kernel
 def scatter_slots(where, values, out):
     """Copy the value of every taken slot to its placement."""
     for slot in range(cuda.grid(1), where.size, cuda.gridsize(1)):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from hcnet.engine.cuda.colours import has_tree, tree_of
 from hcnet.engine.cuda.compilation import (
     SIMULATED,
     WARP,
@@ -22,6 +21,7 @@ from hcnet.engine.cuda.compilation import (
     kernel,
     kernel_for,
 )
+from hcnet.engine.cuda.orders import has_tree, tree_of
 from hcnet.engine.cuda.slots import element_at, run_distance, slot_runs, weight_above
 from hcnet.engine.cuda.sums import block_sums
 from hcnet.factors import HUGE
@@ -104,7 +104,7 @@ _update, _update_and_hold = _tree_update(holds=False), _tree_update(holds=True)
 
 @inlined
 def _stored(trees, k):
-    """The numbers of tree k (`boards.Trees`)."""
+    """The numbers of tree k (`slots.find_trees`)."""
     n, a, row, column = trees[k, 0], trees[k, 1], trees[k, 2], trees[k, 3]
     return n, a, row, column, trees[k, 4], trees[k, 5], trees[k, 6]
 

@@ -9,7 +9,7 @@ from hcnet.archive.files import Reader, write
 from hcnet.archive.kinds import restore, save
 from hcnet.engine.active import admission
 from hcnet.engine.active.active_layer import ActivePassing
-from hcnet.engine.active.admission import per_tile, tiles_of, tiling
+from hcnet.engine.active.admission import tiles_of, tiling
 from hcnet.engine.active.edges import no_edges, rebuilt
 from hcnet.engine.active.geometry import coordinates, geometry, to_placements
 from hcnet.engine.cuda.active_set import ActiveCUDAPassing, active_device_memory
@@ -227,7 +227,7 @@ def test_placements_that_stay_active_keep_their_slots():
     layer, n = LAYERS["page"]
     g, rng = geometry(layer), np.random.default_rng(0)
     tiles, every = tiling(g, n), np.arange(g.positions * g.features)
-    slots = np.full(tiles.tiles * per_tile(g), -1)
+    slots = np.full(tiles.tiles * tiles.capacity, -1)
     for _ in range(20):
         belief = rng.random(len(every))
         chosen = admission.admitted(g, tiles, np.ones(n), (every[:0], belief[:0]), (every, belief))
@@ -235,7 +235,7 @@ def test_placements_that_stay_active_keep_their_slots():
         after, fresh = assign_slots(g, tiles, slots, active)
         np.testing.assert_array_equal(np.sort(after[after >= 0]), active)
         taken = np.flatnonzero(after >= 0)
-        np.testing.assert_array_equal(tiles_of(g, tiles, after[taken]), taken // per_tile(g))
+        np.testing.assert_array_equal(tiles_of(g, tiles, after[taken]), taken // tiles.capacity)
         stays = np.setdiff1d(taken, fresh)
         np.testing.assert_array_equal(after[stays], slots[stays])
         slots = after
@@ -291,7 +291,7 @@ def test_large_images_are_updated_in_blocks_by_default(size, preset, wanted, mon
 def test_a_tile_has_at_most_as_many_slots_as_placements():
     """Templates are as large as their images: each image has one position."""
     layer, n = FeatureLayer(2, 1, (20, 20), (20, 20), "valid"), 1000
-    assert per_tile(geometry(layer)) == 2
+    assert tiling(geometry(layer), 1).capacity == 2
     dense = Layout(layer, n).memory(n * 400)
     assert active_device_memory(layer, n) < 2 * dense
 

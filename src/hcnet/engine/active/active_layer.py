@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Stateful
 from hcnet.engine.active import admission, closed_form
-from hcnet.engine.active.admission import Tiling, admitted, per_tile, tiling
+from hcnet.engine.active.admission import Tiling, admitted, tiling
 from hcnet.engine.active.edges import EDGE_BYTES, Edges, no_edges, rebuilt
 from hcnet.engine.active.geometry import (
     IntArray,
@@ -280,7 +280,7 @@ def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1, threads: i
     """Bytes that the active set takes at its peak, known before a run starts."""
     g = geometry(layer)
     n, tiles = n_images, tiling(g, n_images)
-    capacity = min(tiles.tiles * per_tile(g), n * g.positions * g.features)
+    capacity = min(tiles.tiles * tiles.capacity, n * g.positions * g.features)
     edges = 2 * capacity * g.edges * EDGE_BYTES  # old and new ones, while the set changes
     boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * 5 * 8
     sums = threads * tiles.height * g.width * g.features * 4  # `find_candidates`

@@ -28,6 +28,7 @@ class Tiling(NamedTuple):
     across: int
     height: int  # of a tile
     width: int
+    capacity: int  # placements that may be active in a tile
 
     @property
     def tiles(self) -> int:
@@ -38,14 +39,9 @@ class Tiling(NamedTuple):
 def tiling(g: Geometry, n_images: int) -> Tiling:
     """Tiles of the size of a window, or as large as the positions leave them."""
     height, width = min(g.window_height, g.height), min(g.window_width, g.width)
-    return Tiling(n_images, -(-g.height // height), -(-g.width // width), height, width)
-
-
-def per_tile(g: Geometry) -> int:
-    """Placements that may be active in a tile."""
-    tile = tiling(g, 1)
-    everything = tile.height * tile.width * g.features
-    return min(int(np.clip(everything // SHARE, LEAST_PER_TILE, PER_TILE)), everything)
+    everything = height * width * g.features
+    capacity = min(int(np.clip(everything // SHARE, LEAST_PER_TILE, PER_TILE)), everything)
+    return Tiling(n_images, -(-g.height // height), -(-g.width // width), height, width, capacity)
 
 
 def tiles_of(g: Geometry, tiles: Tiling, where: IntArray) -> IntArray:
@@ -75,5 +71,5 @@ def admitted(
     tile = tiles_of(g, tiles, where)
     order = np.lexsort((-belief, tile))
     rank = np.arange(len(order)) - np.searchsorted(tile[order], tile[order])
-    found: IntArray = np.sort(where[order[rank < per_tile(g)]])
+    found: IntArray = np.sort(where[order[rank < tiles.capacity]])
     return found

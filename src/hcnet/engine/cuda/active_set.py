@@ -9,7 +9,7 @@ import numpy as np
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Stateful
-from hcnet.engine.active.admission import AT_ONCE, admitted, per_tile, tiles_of, tiling
+from hcnet.engine.active.admission import AT_ONCE, admitted, tiles_of, tiling
 from hcnet.engine.active.geometry import (
     IntArray,
     coordinates,
@@ -20,7 +20,7 @@ from hcnet.engine.active.geometry import (
     to_placements,
     to_weights,
 )
-from hcnet.engine.cuda import arrays, closed_form, slots, sums, updates
+from hcnet.engine.cuda import arrays, slots, sums, updates
 from hcnet.engine.cuda.arrays import DeviceArray, fetch, hold, launch
 from hcnet.engine.cuda.compilation import blocks_for, multiprocessors
 from hcnet.engine.cuda.orders import (
@@ -30,7 +30,6 @@ from hcnet.engine.cuda.orders import (
     copy_to_lanes,
     merge_lanes,
 )
-from hcnet.engine.cuda.slots import Slots
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
@@ -56,12 +55,11 @@ class ActiveCUDAPassing(Stateful):
         self._layer, self._g = layer, geometry(layer)
         self._n_images = len(evidence)
         self._tiles = tiling(self._g, self._n_images)
-        self._slots = Slots.of(self._g, self._tiles)
         self._observed = hold(to_board(layer, observed).view(np.uint8))
         self._weight_prior = hold(to_weights(weight_prior))
         self._carried = arrays.zeros(self._weight_prior.shape)
         self._W = arrays.copied(self._weight_prior)
-        n_slots = self._tiles.tiles * self._slots.each
+        n_slots = self._tiles.tiles * self._tiles.capacity
         self._to_S = arrays.empty((n_slots * self._g.edges,))
         self._to_W = arrays.empty((n_slots * self._g.edges,))
         self._S, self._sums = arrays.zeros((n_slots,)), arrays.zeros((n_slots,))
@@ -98,7 +96,7 @@ class ActiveCUDAPassing(Stateful):
         there = where[taken]
         if len(np.unique(there)) < len(there) or there.max(initial=0) >= positions:
             raise ValueError("its active placements lie outside the images, or are there twice")
-        if (tiles_of(g, self._tiles, there) != taken // self._slots.each).any():
+        if (tiles_of(g, self._tiles, there) != taken // self._tiles.capacity).any():
             raise ValueError("its active placements are in the wrong tiles")
         if self._prior.size not in (1, positions):
             raise ValueError("its prior is incomplete")
@@ -139,19 +137,19 @@ class ActiveCUDAPassing(Stateful):
         """Sums of the messages to S: (images, features, height, width)."""
         g = self._g
         out = arrays.empty((self._n_images, g.features, g.height, g.width))
-        found = self._all_sums()
+        found = self._totals(beliefs=False)
         launch(sums.swap_axes, found.size, found, g.positions, g.features, arrays.flat(out))
         return out
 
     def down(self, least: float = -HUGE) -> DeviceArray:
         """Messages to R: (images, channels, height, width); those below `least` may be missing."""
         g, layer = self._g, self._layer
-        belief = self._all_beliefs()
+        belief = self._totals(beliefs=True)
         # A message is at most the belief of its placement minus the message from its tree, which
         # is at least minus the largest U.
         enough = np.float32(max(least - arrays.largest(self._U), -HUGE))
         sends = arrays.zeros(belief.shape, np.uint8)
-        launch(closed_form.mark_senders, belief.size, self._in_slot, belief, enough, sends)
+        launch(sums.mark_senders, belief.size, self._in_slot, belief, enough, sends)
         numbers = np.flatnonzero(fetch(sends))
         n, f, i, j = coordinates(g, numbers).T
         slot = np.full(len(numbers), -1)
@@ -163,14 +161,14 @@ class ActiveCUDAPassing(Stateful):
         senders = hold(senders if len(numbers) else np.zeros((1, 4), np.int32))
         begin = hold(np.searchsorted(n, np.arange(self._n_images + 1)))
         board, sent = (self._U, self._W_features_last()), (senders, begin, belief)
-        closed_form.messages_down[blocks_for(out.size, 1), closed_form.LEAF_THREADS](
+        sums.messages_down[blocks_for(out.size, 1), sums.LEAF_THREADS](
             g, size, *board, *sent, self._to_S, self._to_W, np.float32(least), arrays.flat(out)
         )
         return out
 
     def placement_beliefs(self) -> FloatArray:
         """Max-marginal differences of S: (images, features, height, width)."""
-        return from_placements(self._layer, fetch(self._all_beliefs()))
+        return from_placements(self._layer, fetch(self._totals(beliefs=True)))
 
     def weight_beliefs(self) -> FloatArray:
         """Max-marginal differences of W: (channels, features, height, width)."""
@@ -187,25 +185,19 @@ class ActiveCUDAPassing(Stateful):
         launch(sums.swap_axes, out.size, self._W, self._g.features, self._g.edges, out)
         return out
 
-    def _all_sums(self) -> DeviceArray:
-        """Sums of the messages to all placements, in the order of their numbers."""
-        return self._of_all_placements(arrays.zeros((1,)), self._sums)
-
-    def _all_beliefs(self) -> DeviceArray:
-        return self._of_all_placements(self._prior, self._S)
-
-    def _of_all_placements(self, prior: DeviceArray, of_slots: DeviceArray) -> DeviceArray:
+    def _totals(self, beliefs: bool) -> DeviceArray:
+        """Sums of the messages to all placements, in the order of their numbers, or beliefs."""
         g = self._g
+        prior, stored = (self._prior, self._S) if beliefs else (arrays.zeros((1,)), self._sums)
         out = arrays.empty((self._n_images * g.positions * g.features,))
-        W = self._W_features_last()
-        launch(closed_form.sum_messages, out.size, g, self._U, W, prior, out)
-        launch(sums.scatter_slots, self._in_slot.size, self._in_slot, of_slots, out)
+        launch(sums.sum_messages, out.size, g, self._U, self._W_features_last(), prior, out)
+        launch(sums.scatter_slots, self._in_slot.size, self._in_slot, stored, out)
         return out
 
     def _admit(self) -> None:
         """Make undecided placements active, and decided ones inactive."""
         g, S = self._g, fetch(self._S)
-        peaks = slots.strongest(self._E, self._n_images)
+        peaks = arrays.largest_of_parts(self._E, self._n_images)
         taken = self._where >= 0
         active = self._where[taken], S[taken]
         now = admitted(g, self._tiles, peaks, active, self._candidates(-peaks))
@@ -217,19 +209,17 @@ class ActiveCUDAPassing(Stateful):
         if len(fresh):
             board, messages = (self._observed, self._U, self._W), (self._to_S, self._to_W)
             sums.start_messages[len(fresh), sums.SUM_THREADS](
-                hold(fresh), g, self._slots, self._at, *board, *messages
+                hold(fresh), g, self._tiles, self._at, *board, *messages
             )
         self._sum_beliefs()
 
     def _candidates(self, threshold: FloatArray) -> tuple[IntArray, FloatArray]:
         g, n = self._g, self._tiles.tiles
         reach = arrays.empty((self._n_images * g.positions,))
-        launch(closed_form.positive_sums, reach.size, g, self._U, reach)
+        launch(sums.positive_sums, reach.size, g, self._U, reach)
         found, beliefs = arrays.empty((n * AT_ONCE,), np.int64), arrays.empty((n * AT_ONCE,))
-        layer = g, self._slots, self._at, self._U, self._W_features_last(), self._prior
-        closed_form.find_candidates[n, closed_form.TILE_THREADS](
-            *layer, reach, hold(threshold), found, beliefs
-        )
+        layer = g, self._tiles, self._at, self._U, self._W_features_last(), self._prior
+        sums.find_candidates[n, sums.TILE_THREADS](*layer, reach, hold(threshold), found, beliefs)
         where = fetch(found)
         return where[where >= 0], fetch(beliefs)[where >= 0]
 
@@ -243,7 +233,7 @@ class ActiveCUDAPassing(Stateful):
         self._where, self._in_slot = where, hold(where)
         self._at = hold(slots.slot_positions(g, where))
         self._covered, self._trees, self._firsts = slots.find_trees(
-            g, self._slots, self._n_images, self._at, self._observed
+            g, self._tiles, self._n_images, self._at, self._observed
         )
         taken = np.flatnonzero(where >= 0)
         self._taken = hold(taken)
@@ -282,7 +272,7 @@ class ActiveCUDAPassing(Stateful):
         W, apart = (self._W, 0) if alone else (self._copies, self._W.size)
         if not alone:
             launch(copy_to_lanes, W.size, self._W, W)
-        layer = self._trees, self._g, self._slots, self._at
+        layer = self._trees, self._g, self._tiles, self._at
         state = self._E, self._U, self._S, W, self._to_S, self._to_W
         for k, part in enumerate(lanes.rounds):
             updates.update_lanes[lanes.n, updates.TREE_THREADS](
@@ -307,7 +297,7 @@ class ActiveCUDAPassing(Stateful):
         sequence = blocks if rng is None else rng.permutation(blocks)
         at_once = min(colours.most, updates.TREES_AT_ONCE * multiprocessors())
         state = self._E, self._U, self._S, self._W, self._to_S, self._to_W
-        layer = self._covered, self._g, self._slots, self._at
+        layer = self._covered, self._g, self._tiles, self._at
         updates.update_blocks[at_once, updates.TREE_THREADS](
             hold(sequence), colours, *layer, *state, self._held, damping
         )
@@ -326,7 +316,7 @@ def active_device_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> 
     """
     g = geometry(layer)
     tiles = tiling(g, n_images)
-    n_slots = tiles.tiles * per_tile(g)
+    n_slots = tiles.tiles * tiles.capacity
     boards = n_images * g.board_size * (4 + 4 + 1 + 1 + 4 * slots.TREE_NUMBERS + 8)
     weights = g.edges * g.features * (5 * 4 + 8 + (4 * lanes if lanes > 1 else 0))
     candidates = 12 * AT_ONCE * tiles.tiles + 4 * n_images * g.positions

@@ -78,10 +78,18 @@ def copied(source: DeviceArray) -> DeviceArray:
 
 def largest(array: DeviceArray, other: DeviceArray | None = None) -> float:
     """The largest absolute value of an array, or of its difference from another."""
-    found = hold(np.zeros(1, np.float32))
+    return float(largest_of_parts(array, 1, other)[0])
+
+
+def largest_of_parts(
+    array: DeviceArray, n: int, other: DeviceArray | None = None
+) -> NDArray[np.float32]:
+    """The largest absolute values of n parts of the same size."""
+    found, size = hold(np.zeros(n, np.float32)), array.size // n
     subtracted = hold(np.zeros(1, np.float32)) if other is None else flat(other)
-    launch(_largest, array.size, flat(array), subtracted, found)
-    return float(fetch(found)[0])
+    grid = blocks_for(size), blocks_for(n, 1)
+    _largest[grid, THREADS](flat(array), subtracted, size, found)
+    return fetch(found)
 
 
 def launch(work: Any, n: int, *arguments: Any) -> None:
@@ -97,8 +105,10 @@ def _clear(array):
 
 
 @kernel
-def _largest(array, subtracted, found):
-    own = np.float32(0)
-    for i in range(cuda.grid(1), array.size, cuda.gridsize(1)):
-        own = _larger(own, abs(array[i] - subtracted[i if subtracted.size > 1 else 0]))
-    cuda.atomic.max(found, 0, own)
+def _largest(array, subtracted, size, found):
+    for part in range(cuda.blockIdx.y, found.size, cuda.gridDim.y):
+        own = np.float32(0)
+        for i in range(cuda.grid(1), size, cuda.gridDim.x * cuda.blockDim.x):
+            z = part * size + i
+            own = _larger(own, abs(array[z] - subtracted[z if subtracted.size > 1 else 0]))
+        cuda.atomic.max(found, part, own)

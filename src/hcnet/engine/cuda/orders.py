@@ -19,7 +19,7 @@ import numpy as np
 from numba import cuda
 from numpy.typing import NDArray
 
-from hcnet.engine.active.admission import per_tile
+from hcnet.engine.active.admission import tiling
 from hcnet.engine.active.geometry import Geometry
 from hcnet.engine.cuda import arrays
 from hcnet.engine.cuda.arrays import DeviceArray, empty, hold, launch
@@ -107,7 +107,7 @@ class Colours(NamedTuple):
         down, across = -(-g.board_height // g.window_height), -(-g.board_width // g.window_width)
         trees = n_images * down * across
         weights = g.features * g.window_height * g.window_width
-        most = min(max(block_size * weights // per_tile(g), 1), trees)
+        most = min(max(block_size * weights // tiling(g, 1).capacity, 1), trees)
         return cls(n_images, down, across, -(-trees // most), most)
 
 

@@ -9,21 +9,17 @@ slots.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import cuda
 from numpy.typing import NDArray
 
 from hcnet.engine.active import geometry
-from hcnet.engine.active.admission import Tiling, per_tile, tiles_of
+from hcnet.engine.active.admission import Tiling, tiles_of
 from hcnet.engine.active.geometry import Geometry, IntArray, coordinates
 from hcnet.engine.cuda import arrays
 from hcnet.engine.cuda.arrays import DeviceArray, hold, launch
-from hcnet.engine.cuda.compilation import THREADS, blocks_for, compiled, inlined, kernel
+from hcnet.engine.cuda.compilation import inlined, kernel
 from hcnet.layers import FeatureLayer
-
-_larger = compiled.larger
 
 locate = inlined(geometry.locate.py_func)
 first_element = inlined(geometry.first_element.py_func)
@@ -32,21 +28,6 @@ first_element = inlined(geometry.first_element.py_func)
 NOWHERE = -(2**30)
 # Numbers stored for a tree: seven, and one so that each tree starts at a cache line.
 TREE_NUMBERS = 8
-
-
-class Slots(NamedTuple):
-    """Sizes for kernels, beside `Geometry`."""
-
-    down: int  # tiles of an image
-    across: int
-    height: int  # of a tile
-    width: int
-    each: int  # slots of a tile
-
-    @classmethod
-    def of(cls, g: Geometry, tiles: Tiling) -> Slots:
-        """The slots of a layer."""
-        return cls(tiles.down, tiles.across, tiles.height, tiles.width, per_tile(g))
 
 
 def assign_slots(
@@ -66,7 +47,7 @@ def assign_slots(
     new, tile = new[order], tile[order]
     free = np.flatnonzero(after < 0)
     rank = np.arange(len(new)) - np.searchsorted(tile, tile)
-    fresh = free[np.searchsorted(free // per_tile(g), tile) + rank]
+    fresh = free[np.searchsorted(free // tiles.capacity, tile) + rank]
     after[fresh] = new
     return after, fresh
 
@@ -93,24 +74,24 @@ def over(a, b):
 
 
 @inlined
-def slot_runs(n, row, column, g, slots):
+def slot_runs(n, row, column, g, tiles):
     """Runs of slots that hold all placements above an element of the board.
 
     The first slot of the first run, the length of a run, and the number of runs (one or two).  The
     second run begins `run_distance` later.
     """
-    top = over(max(row - g.window_height + 1, 0), slots.height)
-    bottom = over(min(row, g.height - 1), slots.height)
-    left = over(max(column - g.window_width + 1, 0), slots.width)
-    right = over(min(column, g.width - 1), slots.width)
-    first = ((n * slots.down + top) * slots.across + left) * slots.each
-    return first, (right + 1 - left) * slots.each, bottom + 1 - top
+    top = over(max(row - g.window_height + 1, 0), tiles.height)
+    bottom = over(min(row, g.height - 1), tiles.height)
+    left = over(max(column - g.window_width + 1, 0), tiles.width)
+    right = over(min(column, g.width - 1), tiles.width)
+    first = ((n * tiles.down + top) * tiles.across + left) * tiles.capacity
+    return first, (right + 1 - left) * tiles.capacity, bottom + 1 - top
 
 
 @inlined
-def run_distance(slots):
+def run_distance(tiles):
     """Number of slots in a row of tiles."""
-    return slots.across * slots.each
+    return tiles.across * tiles.capacity
 
 
 @inlined
@@ -123,7 +104,7 @@ def weight_above(at, slot, row, column, g):
 
 
 def find_trees(
-    g: Geometry, slots: Slots, n_images: int, at: DeviceArray, observed: DeviceArray
+    g: Geometry, tiles: Tiling, n_images: int, at: DeviceArray, observed: DeviceArray
 ) -> tuple[DeviceArray, DeviceArray, NDArray[np.int64]]:
     """Trees with active leaves: a mask of the board's elements, their list, and firsts.
 
@@ -131,13 +112,13 @@ def find_trees(
     `slot_runs`.  The firsts, (images + 1,), are the first tree of every image, and their number.
     """
     covered = arrays.empty((observed.size,), np.uint8)
-    launch(_cover, covered.size, g, slots, at, observed, covered)
+    launch(_cover, covered.size, g, tiles, at, observed, covered)
     lines = covered.size // g.board_width
     counts = arrays.empty((lines,), np.int64)
     launch(_count, lines, covered, g.board_width, counts)
     begin = np.concatenate([[0], np.cumsum(arrays.fetch(counts))])
     where = arrays.empty((max(int(begin[-1]), 1), TREE_NUMBERS), np.int32)
-    launch(_list, lines, g, slots, covered, hold(begin), where)
+    launch(_list, lines, g, tiles, covered, hold(begin), where)
     return covered, where, begin[:: lines // n_images]
 
 
@@ -147,14 +128,6 @@ def fill_board(
     """Put values (images, channels, height, width) on the board; 0 where nothing is observed."""
     size = (*layer.image_size, *layer.overhang)
     launch(_fill, out.size, arrays.flat(values), size, g, observed, out)
-
-
-def strongest(E: DeviceArray, n_images: int) -> NDArray[np.float32]:
-    """The largest absolute evidence of every image."""
-    found = hold(np.zeros(n_images, np.float32))
-    size = E.size // n_images
-    _strongest[(blocks_for(size), blocks_for(n_images, 1)), THREADS](E, size, found)
-    return arrays.fetch(found)
 
 
 @kernel
@@ -168,15 +141,15 @@ def _fill(values, size, g, observed, out):
 
 
 @kernel
-def _cover(g, slots, at, observed, covered):
+def _cover(g, tiles, at, observed, covered):
     for z in range(cuda.grid(1), covered.size, cuda.gridsize(1)):
         line, column = z // g.board_width, z % g.board_width
         plane, row = line // g.board_height, line % g.board_height
         n, found = plane // g.channels, 0
         if observed[z]:
-            first, length, runs = slot_runs(n, row, column, g, slots)
+            first, length, runs = slot_runs(n, row, column, g, tiles)
             for y in range(runs):
-                begin = first + y * run_distance(slots)
+                begin = first + y * run_distance(tiles)
                 for slot in range(begin, begin + length):
                     if weight_above(at, slot, row, column, g) >= 0:
                         found = 1
@@ -193,7 +166,7 @@ def _count(covered, width, counts):
 
 
 @kernel
-def _list(g, slots, covered, begin, where):
+def _list(g, tiles, covered, begin, where):
     for line in range(cuda.grid(1), begin.size - 1, cuda.gridsize(1)):
         plane, k = line // g.board_height, begin[line]
         for column in range(g.board_width):
@@ -201,7 +174,7 @@ def _list(g, slots, covered, begin, where):
                 n, row = plane // g.channels, line % g.board_height
                 where[k, 0], where[k, 1] = n, plane % g.channels
                 where[k, 2], where[k, 3] = row, column
-                where[k, 4], where[k, 5], where[k, 6] = slot_runs(n, row, column, g, slots)
+                where[k, 4], where[k, 5], where[k, 6] = slot_runs(n, row, column, g, tiles)
                 k += 1
 
 
@@ -211,12 +184,3 @@ def reset_uncovered(covered, E, U):
     for z in range(cuda.grid(1), U.size, cuda.gridsize(1)):
         if not covered[z]:
             U[z] = E[z]
-
-
-@kernel
-def _strongest(E, size, found):
-    for n in range(cuda.blockIdx.y, found.size, cuda.gridDim.y):
-        own = np.float32(0)
-        for z in range(cuda.grid(1), size, cuda.gridDim.x * cuda.blockDim.x):
-            own = _larger(own, abs(E[n * size + z]))
-        cuda.atomic.max(found, n, own)

@@ -50,7 +50,7 @@ def _tree_update(holds: bool) -> Any:
     """
 
     @inlined
-    def update(tree, first_weight, g, slots, at, state, held, damping, sums):
+    def update(tree, first_weight, g, tiles, at, state, held, damping, sums):
         n, a, row, column, first_slot, length, runs = tree
         E, U, S, W, to_S, to_W = state
         plane = g.window_height * g.window_width
@@ -60,7 +60,7 @@ def _tree_update(holds: bool) -> Any:
         cap = _or_cap(b)
         total, first, second = np.float32(0), np.float32(-HUGE), np.float32(-HUGE)
         for y in range(runs):
-            begin = first_slot + y * run_distance(slots)
+            begin = first_slot + y * run_distance(tiles)
             for slot in range(begin + cuda.threadIdx.x, begin + length, cuda.blockDim.x):
                 step = weight_above(at, slot, row, column, g)
                 if step >= 0:
@@ -74,7 +74,7 @@ def _tree_update(holds: bool) -> Any:
         if cuda.threadIdx.x == 0:
             U[element] = _or_up(b, total, first)
         for y in range(runs):
-            begin = first_slot + y * run_distance(slots)
+            begin = first_slot + y * run_distance(tiles)
             for slot in range(begin + cuda.threadIdx.x, begin + length, cuda.blockDim.x):
                 step = weight_above(at, slot, row, column, g)
                 if step >= 0:
@@ -110,7 +110,7 @@ def _stored(trees, k):
 
 
 @kernel
-def update_lanes(order, begin, end, trees, g, slots, at, E, U, S, W, to_S, to_W, apart, damping):
+def update_lanes(order, begin, end, trees, g, tiles, at, E, U, S, W, to_S, to_W, apart, damping):
     """All trees of all lanes; trees ``order[begin[lane] : end[lane]]`` make a lane.
 
     The copy of W of a lane begins at ``lane * apart``; without copies `apart` is 0.
@@ -126,23 +126,16 @@ def update_lanes(order, begin, end, trees, g, slots, at, E, U, S, W, to_S, to_W,
     for q in range(first, last):
         tree = following
         following = _stored(trees, np.uint64(order[min(q + 1, last - 1)]))
-        _update(tree, lane * apart, g, slots, at, state, to_S, damping, sums)
+        _update(tree, lane * apart, g, tiles, at, state, to_S, damping, sums)
 
 
 @inlined
-def _with_runs(n, a, row, column, g, slots):
-    """The numbers of a tree that is not stored."""
-    first, length, runs = slot_runs(n, row, column, g, slots)
-    return n, a, row, column, first, length, runs
-
-
-@inlined
-def _apply_held(tree, g, slots, at, held, W):
+def _apply_held(tree, g, tiles, at, held, W):
     """Apply the held changes of a tree's weights; of trees that share a weight the first does."""
     _, a, row, column, first_slot, length, runs = tree
     plane = g.window_height * g.window_width
     for y in range(runs):
-        begin = first_slot + y * run_distance(slots)
+        begin = first_slot + y * run_distance(tiles)
         for slot in range(begin + cuda.threadIdx.x, begin + length, cuda.blockDim.x):
             step = weight_above(at, slot, row, column, g)
             if step >= 0:
@@ -153,7 +146,7 @@ def _apply_held(tree, g, slots, at, held, W):
 
 
 @kernel_for(TREE_THREADS * TREES_AT_ONCE)
-def update_blocks(sequence, colours, covered, g, slots, at, E, U, S, W, to_S, to_W, held, damping):
+def update_blocks(sequence, colours, covered, g, tiles, at, E, U, S, W, to_S, to_W, held, damping):
     """A sweep over blocks of trees that share no placement (`Colours`), one after the other.
 
     All threads wait after each block; then the changes of W that were held are applied.
@@ -165,12 +158,12 @@ def update_blocks(sequence, colours, covered, g, slots, at, E, U, S, W, to_S, to
         for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
             n, a, row, column = tree_of(sequence[c], t, colours, g)
             if has_tree(n, a, row, column, colours, g, covered):
-                tree = _with_runs(n, a, row, column, g, slots)
-                _update_and_hold(tree, 0, g, slots, at, state, held, damping, sums)
+                tree = n, a, row, column, *slot_runs(n, row, column, g, tiles)
+                _update_and_hold(tree, 0, g, tiles, at, state, held, damping, sums)
         everybody.sync()
         for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
             n, a, row, column = tree_of(sequence[c], t, colours, g)
             if has_tree(n, a, row, column, colours, g, covered):
-                tree = _with_runs(n, a, row, column, g, slots)
-                _apply_held(tree, g, slots, at, held, W)
+                tree = n, a, row, column, *slot_runs(n, row, column, g, tiles)
+                _apply_held(tree, g, tiles, at, held, W)
         everybody.sync()

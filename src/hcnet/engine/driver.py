@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 State = TypeVar("State")
@@ -138,13 +138,17 @@ def run(
     limits: Limits,
     report: Report | None = None,
     keeper: Keeper | None = None,
+    earlier: Outcome[State] | None = None,
 ) -> Outcome[State]:
     """Step `process` until it converges or a limit is met; Ctrl-C stops it after the step.
 
     Of equally good states the first is kept.  With a `keeper` a run that was broken off goes on
-    where it was; the limit of time then counts from there.
+    where it was; the limit of time then counts from there.  `earlier` is the outcome of an
+    earlier run of the same process: this run continues it, and `max_iter` counts the steps of both.
     """
     now: Outcome[State] | None = keeper.resume(process) if keeper is not None else None
+    if now is None and earlier is not None:
+        now = replace(earlier, status=Status.RUNNING)
     if now is None:
         now = Outcome(process.state(), process.measure().objective, Status.RUNNING, 0, 0.0)
     before, began = now.seconds, time.perf_counter()

@@ -14,8 +14,15 @@ import numpy as np
 from hcnet.engine.engines import ReadyEngine
 from hcnet.grid import single
 from hcnet.hierarchy.batches import explaining_memory, in_batches
-from hcnet.hierarchy.decoding import pixel_log_probabilities, top_log_prior, weight_log_prior
-from hcnet.hierarchy.explaining import explain
+from hcnet.hierarchy.decoding import (
+    Scene,
+    decode,
+    forward,
+    pixel_log_probabilities,
+    top_log_prior,
+    weight_log_prior,
+)
+from hcnet.hierarchy.explaining import template_scores
 from hcnet.hierarchy.network import Network, Weights
 from hcnet.images import BoolArray, Images
 from hcnet.pool_messages import class_log_prior
@@ -43,10 +50,12 @@ def joint_memory(engine: ReadyEngine, network: Network, n_images: int) -> int:
 
 def host_joint(network: Network, images: Images, allowed: BoolArray, weights: Weights) -> float:
     """Joint log-probability, on the CPU."""
-    parts = [
-        explain(network, weights, batch, allowed[rows], candidates=1).log_joint
-        for batch, rows in in_batches(images, explaining_memory(network))
-    ]
+    parts = []
+    for batch, rows in in_batches(images, explaining_memory(network)):
+        up = forward(network, weights, batch.evidence(network.noise))
+        scene = Scene(network, weights, batch, up)
+        best = template_scores(network, up[-1], allowed[rows]).argmax(axis=1)
+        parts.append(decode(scene, scene.single(best), compare=False).log_joint)
     return float(np.concatenate(parts).sum()) + weight_log_prior(network, weights)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.special import logit
 
 from hcnet.archive import kinds
@@ -16,10 +18,10 @@ from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.engine.engines import ReadyEngine
+from hcnet.hierarchy.explaining import explain
 from hcnet.hierarchy.joint_probability import joint_function, joint_memory
-from hcnet.hierarchy.network import Network
+from hcnet.hierarchy.network import Network, Weights
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
-from hcnet.hierarchy.template_classes import reassign_templates
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.learning.message_passing import weight_prior
 from hcnet.memory import check_memory
@@ -34,6 +36,8 @@ STALLED = 12
 # Message passing wanders around a solution instead of converging, so that each pass has some wrong
 # weights.  The passes with the highest joint log-probability vote; this is their number.
 VOTERS = 15
+# Votes for the present class of a template, to break ties.
+INERTIA = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,8 @@ class NetworkLearning(Stateful):
         self._joint = joint_function(options.engine, network, images, allowed)
         self._voters: list[Decided] = []
         self._beliefs = self._passing.weight_beliefs()
-        self._now = self.decide(on_weights(self._beliefs))
+        weights = on_weights(self._beliefs)
+        self._now = Decided(weights, self._joint(weights))
         self._changed, self._belief_change = 0, math.inf
 
     def step(self) -> bool:
@@ -195,12 +200,27 @@ def learn_network(
     if problem:
         warnings.warn(problem, UserWarning, stacklevel=3)
     deadline = None if options.max_seconds is None else began + options.max_seconds
-    race = _Race(network, images, allowed, options, rng, progress, deadline, keeper)
+    new = partial(NetworkLearning, network, images, allowed, options, rng)
+    race = _Race(new, options.n_init, options.passes)
     try:
         with interruptible():
-            process, outcome = race.run()
+            for start, passes, name, beside in race.runs():
+                if keeper is not None:
+                    keeper.paused = [] if beside is None else [beside.process]
+                left = None
+                if deadline is not None:  # a run always makes one step
+                    left = max(deadline - time.perf_counter(), 1e-3)
+                progress.stage(name, passes - start.outcome.n_iter)
+                start.outcome = run(
+                    start.process,
+                    Limits(max_iter=passes, max_seconds=left),
+                    lambda k, m, seconds, start=start: progress.step(m, start.process.state),
+                    keeper,
+                    start.outcome,
+                )
     finally:
         progress.close()
+    process, outcome = race.leader.process, race.leader.outcome
     decided = process.vote() if options.vote else outcome.best
     status = outcome.status
     if status is Status.ITERATION_LIMIT and options.max_iter is None:
@@ -208,107 +228,74 @@ def learn_network(
     reassigned = process.decide(reassign_templates(network, decided.weights, images, allowed))
     decided = max(decided, reassigned, key=lambda one: one.log_joint)
     return LearnedNetwork(
-        weights=decided.weights,
-        log_joint=decided.log_joint,
-        status=status,
-        n_iter=outcome.n_iter,
-        seconds=time.perf_counter() - began,
-        memory=memory,
-        history=outcome.history,
+        decided.weights,
+        decided.log_joint,
+        status,
+        outcome.n_iter,
+        time.perf_counter() - began,
+        memory,
+        outcome.history,
     )
 
 
-@dataclass(frozen=True, eq=False)
+class _Start:
+    """A start of learning, and its outcome so far."""
+
+    def __init__(self, process: NetworkLearning) -> None:
+        self.process = process
+        now = process.state(), process.measure().objective
+        self.outcome: Outcome[Decided] = Outcome(*now, Status.RUNNING, n_iter=0, seconds=0.0)
+
+
+# A start, the pass up to which it runs, the name of this run, and a start that waits meanwhile.
+_Run = tuple[_Start, int, str, _Start | None]
+
+
+@dataclass(eq=False)
 class _Race:
-    """Several starts, of which only the best goes on once that is clear."""
+    """Several starts, of which only the best continues once that is clear."""
 
-    network: Network
-    images: Images
-    allowed: BoolArray
-    options: NetworkOptions
-    rng: np.random.Generator
-    progress: Progress
-    deadline: float | None
-    keeper: Checkpoint | None = None
+    new: Callable[[], NetworkLearning]
+    n_init: int
+    passes: int
+    leader: _Start = field(init=False)
 
-    def run(self) -> tuple[NetworkLearning, Outcome[Decided]]:
-        """The best start, and its outcome.
+    def runs(self) -> Iterator[_Run]:
+        """The runs to make, one by one; the caller sets the outcome of each.
 
         Half-way the leader is known, unless it has not improved for a while: it may be stuck beside
         the solution, and the other start still on its way.  Both then go on until three quarters.
         """
-        options, passes = self.options, self.options.passes
-        half = passes // 2 if options.n_init > 1 else passes
-        leader = None
-        for k in range(options.n_init):
-            name = f"Start {k + 1} of {options.n_init}"
-            process = NetworkLearning(self.network, self.images, self.allowed, options, self.rng)
-            start = self._advance((process, None), half, name, leader)
-            both = [start] if leader is None else [leader, start]
-            leader = _best(both)
-            stalled = leader[1].n_iter - leader[1].best_at >= max(passes // STALLED, 1)
-            if len(both) > 1 and stalled and not start[1].status.cut_short:
-                both[0] = self._advance(both[0], 3 * passes // 4, "First of two starts", both[1])
-                both[1] = self._advance(both[1], 3 * passes // 4, "Second of two", both[0])
-                leader = _best(both)
-            for _, outcome in both:
-                if outcome.status.cut_short:
-                    return leader[0], replace(leader[1], status=outcome.status)
-        assert leader is not None
-        return self._advance(leader, passes, "Best start", None)
-
-    def _advance(
-        self, start: _Start | _New, passes: int, name: str, beside: _Start | None
-    ) -> _Start:
-        """A start after so many passes in all; `beside` is written into a checkpoint with it."""
-        process, before = start
-        if before is not None and (
-            before.status is not Status.ITERATION_LIMIT or before.n_iter >= passes
-        ):
-            return process, before
-        if self.keeper is not None:
-            self.keeper.paused = [] if beside is None else [beside[0]]
-        left = None
-        if self.deadline is not None:  # a run always makes one step
-            left = max(self.deadline - time.perf_counter(), 1e-3)
-        n = passes - (0 if before is None else before.n_iter)
-        self.progress.stage(name, n)
-        outcome = run(
-            process,
-            Limits(max_iter=n, max_seconds=left),
-            lambda k, measurement, seconds: self.progress.step(measurement, process.state),
-            self.keeper,
-        )
-        return process, outcome if before is None else _joined(before, outcome)
-
-
-_Start = tuple[NetworkLearning, Outcome[Decided]]
-_New = tuple[NetworkLearning, None]
+        half = self.passes // 2 if self.n_init > 1 else self.passes
+        more = 3 * self.passes // 4
+        both: list[_Start] = []
+        for k in range(self.n_init):
+            start = _Start(self.new())
+            yield start, half, f"Start {k + 1} of {self.n_init}", self.leader if k else None
+            both = [self.leader, start] if k else [start]
+            self.leader = _best(both)
+            best = self.leader.outcome
+            stalled = best.n_iter - best.best_at >= max(self.passes // STALLED, 1)
+            if k and stalled and not start.outcome.status.cut_short:
+                yield from _unfinished(both[0], more, "First of two starts", both[1])
+                yield from _unfinished(both[1], more, "Second of two", both[0])
+                self.leader = _best(both)
+            for one in both:
+                if one.outcome.status.cut_short:
+                    self.leader.outcome.status = one.outcome.status
+                    return
+        yield from _unfinished(self.leader, self.passes, "Best start", None)
 
 
 def _best(starts: Sequence[_Start]) -> _Start:
     """The start with the highest joint log-probability, the first of equals."""
-    return max(starts, key=lambda start: start[1].objective)
+    return max(starts, key=lambda start: start.outcome.objective)
 
 
-def _joined(first: Outcome[Decided], second: Outcome[Decided]) -> Outcome[Decided]:
-    """Two runs of the same process as one."""
-    later = [
-        replace(
-            record,
-            iteration=record.iteration + first.n_iter,
-            seconds=record.seconds + first.seconds,
-        )
-        for record in second.history
-    ]
-    better = second.objective > first.objective
-    return replace(
-        second if better else replace(first, status=second.status),
-        best_at=first.n_iter + second.best_at if better else first.best_at,
-        n_iter=first.n_iter + second.n_iter,
-        seconds=first.seconds + second.seconds,
-        history=first.history + later,
-    )
+def _unfinished(start: _Start, passes: int, name: str, beside: _Start | None) -> Iterator[_Run]:
+    """A further run, unless the start has made so many passes, or has converged."""
+    if start.outcome.status is Status.ITERATION_LIMIT and start.outcome.n_iter < passes:
+        yield start, passes, name, beside
 
 
 def check_passing_memory(
@@ -343,3 +330,28 @@ def dead_start(network: Network) -> str | None:
         f"weight of the first layer nor those {placement:.1f} of a placement, so that nothing can "
         f"be learned: lower p01 and p10, or raise the p_W of the layers."
     )
+
+
+def reassign_templates(
+    network: Network, weights: Weights, images: Images, allowed: BoolArray
+) -> list[BoolArray]:
+    """The same templates, each assigned to the class of most labelled images that it explains best.
+
+    Templates are exchangeable: swapping the weights of two of them does not change the probability
+    of unlabelled images.  Where most images have no label, message passing finds the templates, but
+    the few labels may not decide to which class each belongs.
+    """
+    labelled = ~allowed.all(axis=1)
+    # With all labels, every template has learned its class.
+    if not labelled.any() or labelled.all():
+        return list(weights)
+    few = Images(images.pixels[labelled], images.observed[labelled])
+    best = explain(network, weights, few).S[-1].any(axis=(2, 3)).argmax(axis=1)
+    categories = np.array(network.classes.categories)
+    votes = np.zeros((network.classes.n_templates, network.classes.n_classes))
+    np.add.at(votes, (best, categories[allowed[labelled].argmax(axis=1)]), 1)
+    support = votes[:, categories] + INERTIA * np.eye(len(categories))
+    template, slot = linear_sum_assignment(-support)
+    order = np.empty(len(categories), np.int64)
+    order[slot] = template
+    return [*weights[:-1], weights[-1][order]]

@@ -12,7 +12,7 @@ import pytest
 from hcnet import HCN, BooleanMatrixFactorization, Engine, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import boolean_matrix, letters, shapes
 from hcnet.engine.placements import placement_memory
-from hcnet.hierarchy import batches
+from hcnet.hierarchy import network
 from hcnet.images import Images
 from hcnet.memory import NotEnoughMemoryError, check_memory
 from hcnet.solutions.canvas import Canvas
@@ -46,7 +46,7 @@ def test_a_network_takes_the_memory_that_it_says():
 @pytest.mark.parametrize("batch", [500, 16])
 def test_templates_take_the_memory_that_is_said(batch, monkeypatch):
     """Also where parts and templates are far more than the pixels."""
-    monkeypatch.setattr(batches, "BATCH", batch)
+    monkeypatch.setattr(network, "BATCH", batch)
     data = shapes(feature_size=15, n_images=60, random_state=0)
     model = TemplateClassifier(24, 7, 1, n_classes=10, random_state=0)
     used = memory_peak(lambda: model.fit(data.images))

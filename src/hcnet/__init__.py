@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hcnet.estimators.hcn import HCN
     from hcnet.estimators.template_classifier import TemplateClassifier
     from hcnet.hierarchy.inference import Inference
-    from hcnet.hierarchy.specification import Layer
+    from hcnet.hierarchy.network import Layer
 
 __version__ = version.VERSION
 __all__ = [
@@ -37,7 +37,7 @@ _HOMES = {
     "FeatureLearner": "hcnet.estimators.feature_learner",
     "HCN": "hcnet.estimators.hcn",
     "Inference": "hcnet.hierarchy.inference",
-    "Layer": "hcnet.hierarchy.specification",
+    "Layer": "hcnet.hierarchy.network",
     "TemplateClassifier": "hcnet.estimators.template_classifier",
     "load": "hcnet.estimators.files",
 }

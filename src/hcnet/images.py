@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,10 @@ class Images:
 
     pixels: BoolArray
     observed: BoolArray
+
+    def __getitem__(self, rows: Any) -> Images:
+        """Some of the images."""
+        return Images(self.pixels[rows], self.observed[rows])
 
     def arrays(self) -> tuple[BoolArray, ...]:
         """All that there is to it."""

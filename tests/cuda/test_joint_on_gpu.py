@@ -10,7 +10,7 @@ from hcnet.engine.cuda.arrays import fetch, hold
 from hcnet.engine.cuda.pools import DeviceLevel
 from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.joint_probability import DeviceJoint, host_joint, joint_memory
-from hcnet.hierarchy.specification import CheckedLayer, build_network
+from hcnet.hierarchy.network import CheckedLayer, build_network
 from hcnet.images import Images, Noise
 from hcnet.layers import ClassLayer
 

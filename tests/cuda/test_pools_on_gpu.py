@@ -8,7 +8,7 @@ from hcnet.engine.cuda.pools import CUDAPools
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.factors import HUGE
 from hcnet.grid import on_grid
-from hcnet.hierarchy.specification import perturbed_window
+from hcnet.hierarchy.network import perturbed_window
 from hcnet.layers import ClassLayer, PoolLayer
 from hcnet.pool_messages import class_log_prior, pool_log_prior, start_pools
 

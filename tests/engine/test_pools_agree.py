@@ -14,7 +14,7 @@ from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.grid import STEP
-from hcnet.hierarchy.specification import perturbed_window
+from hcnet.hierarchy.network import perturbed_window
 from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer, equal_classes
 from hcnet.messages import start_messages, trees_of
 from hcnet.pool_messages import PoolMessages, class_log_prior, pool_log_prior, start_pools

@@ -9,7 +9,7 @@ from small_networks import features_on, log_joints
 
 from hcnet import HCN, Inference, Layer
 from hcnet.datasets import shapes
-from hcnet.hierarchy import batches, inference
+from hcnet.hierarchy import inference, network
 from hcnet.hierarchy.explaining import explain
 from hcnet.images import Images
 from hcnet.memory import NotEnoughMemoryError
@@ -261,7 +261,7 @@ def test_where_features_are(truth, fresh):
 @pytest.mark.parametrize("method", METHODS)
 def test_answers_do_not_depend_on_the_images_beside(monkeypatch, data, method):
     """Messages are passed in the same order always, and the sums of the forward pass are exact."""
-    monkeypatch.setattr(batches, "BATCH", 16)
+    monkeypatch.setattr(network, "BATCH", 16)
     way = Inference(method, n_passes=3) if method == "passing" else method
     model = known(data, inference=way, p01=0.1, p10=0.1)
     X = shapes(feature_size=21, n_images=24, noise=0.1, random_state=3).images
@@ -277,7 +277,7 @@ def test_answers_do_not_depend_on_the_images_beside(monkeypatch, data, method):
 
 def test_more_images_than_a_batch_are_answered_in_order(data):
     many = shapes(feature_size=21, n_images=520, random_state=4)
-    assert batches.BATCH < 520
+    assert network.BATCH < 520
     model = known(data, inference="forward")
     assert model.score(many.images, many.labels) > 0.99
     assert np.mean(model.cluster(many.images) == many.templates) > 0.99
@@ -296,7 +296,7 @@ def test_large_networks_are_used_in_small_batches(monkeypatch, data, fresh):
         return counted(network, weights, images, candidates)
 
     monkeypatch.setattr(inference, "explain_classes", count)
-    monkeypatch.setattr(batches, "BATCH_BYTES", 20 * batches.explaining_memory(network_of(model)))
+    monkeypatch.setattr(network, "BATCH_BYTES", 20 * network.explaining_memory(network_of(model)))
     np.testing.assert_allclose(model.predict_proba(fresh.images), wanted, atol=1e-6)
     assert sizes == [20, 20]
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from hcnet.hierarchy.specification import CheckedLayer, build_network
+from hcnet.hierarchy.network import CheckedLayer, build_network
 from hcnet.images import Images, Noise
 from hcnet.layers import ClassLayer
 

@@ -3,7 +3,6 @@
 import math
 import re
 import warnings
-from typing import ClassVar
 
 import numba
 import numpy as np
@@ -14,10 +13,9 @@ from scipy.special import expit
 
 from hcnet import HCN, Layer
 from hcnet.datasets import shapes
-from hcnet.engine.driver import Measurement, Status
+from hcnet.engine.driver import Limits, Measurement, Status, run
 from hcnet.engine.engines import Engine, ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
-from hcnet.hierarchy import network_learning
 from hcnet.hierarchy.decoding import weight_log_prior
 from hcnet.hierarchy.explaining import explain
 from hcnet.hierarchy.network import sample, sample_templates
@@ -25,16 +23,16 @@ from hcnet.hierarchy.network_learning import (
     PASSES,
     NetworkLearning,
     NetworkOptions,
+    _Race,
     check_passing_memory,
     dead_start,
     learn_network,
+    reassign_templates,
 )
 from hcnet.hierarchy.network_messages import NetworkPassing, passing_memory
-from hcnet.hierarchy.template_classes import reassign_templates
 from hcnet.images import Images, Noise
 from hcnet.memory import NotEnoughMemoryError
 from hcnet.metrics import part_iou
-from hcnet.progress import Progress
 from tests.memory_peak import memory_peak
 
 SIZE = 21
@@ -344,10 +342,8 @@ def test_labels_count_in_what_is_reported():
 class Scripted:
     """A start whose joint log-probabilities are known."""
 
-    scripts: ClassVar = []
-
-    def __init__(self, *_):
-        self.values, self.at = self.scripts.pop(0), 0
+    def __init__(self, values):
+        self.values, self.at = values, 0
 
     def step(self):
         self.at += 1
@@ -361,21 +357,23 @@ class Scripted:
 
 
 @pytest.mark.parametrize("stuck", [True, False])
-def test_a_leader_that_is_stuck_has_not_won(stuck, monkeypatch):
+def test_a_leader_that_is_stuck_has_not_won(stuck):
     """A start beside the solution leads half-way, and the other arrives later."""
-    monkeypatch.setattr(network_learning, "NetworkLearning", Scripted)
     first = [-33.0 if k > 12 else -60.0 + k for k in range(61)]
     if not stuck:
         first[28:] = [-32.0] * 33
     second = [-27.0 if k > 40 else -40.0 for k in range(61)]
-    monkeypatch.setattr(Scripted, "scripts", [first, second])
-    options = NetworkOptions(damping=(0.1,))
-    race = network_learning._Race(None, None, None, options, None, Progress(), None)
-    process, outcome = race.run()
+    scripts = map(Scripted, (first, second))
+    race = _Race(lambda: next(scripts), n_init=2, passes=60)
+    for start, passes, _, _ in race.runs():
+        limits = Limits(max_iter=passes)
+        start.outcome = run(start.process, limits, earlier=start.outcome)
+    process, outcome = race.leader.process, race.leader.outcome
     assert outcome.n_iter == len(outcome.history) == 60
     assert process.values is (second if stuck else first)
     assert outcome.best == outcome.best_at == (41 if stuck else 28)
     assert [record.objective for record in outcome.history] == process.values[1:]
+    assert [record.iteration for record in outcome.history] == list(range(1, 61))
 
 
 # How much memory it takes.

@@ -29,9 +29,8 @@ from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.decoding import Scene, decode, forward, weight_log_prior
 from hcnet.hierarchy.explaining import explain, explain_classes
-from hcnet.hierarchy.network import sample, sample_templates
+from hcnet.hierarchy.network import Layer, build_network, sample, sample_templates
 from hcnet.hierarchy.network_messages import NetworkPassing
-from hcnet.hierarchy.specification import Layer, build_network
 from hcnet.images import Images, Noise
 from hcnet.layers import ClassLayer
 from hcnet.learning.message_passing import weight_prior

@@ -9,10 +9,10 @@ from definition import layer, network, one, placed, random_images, random_weight
 from hcnet.datasets import shapes
 from hcnet.engine.choices import OFF
 from hcnet.estimators.hcn import HCN
-from hcnet.hierarchy import explaining, part_positions
+from hcnet.hierarchy import explaining
 from hcnet.hierarchy.decoding import Scene, decode, forward
-from hcnet.hierarchy.part_positions import improve_positions
-from hcnet.hierarchy.specification import Layer
+from hcnet.hierarchy.explaining import improve_positions
+from hcnet.hierarchy.network import Layer
 
 
 def scene_of(net, weights, images):
@@ -119,7 +119,7 @@ def test_images_with_too_many_parts_stay_as_they_are(monkeypatch):
     scene, before = make(0)
     parts = before.R[1].sum(axis=(1, 2, 3))
     assert len(set(parts.tolist())) > 1
-    monkeypatch.setattr(part_positions, "MOST_TRIALS", 9 * int(parts.min()))
+    monkeypatch.setattr(explaining, "MOST_TRIALS", 9 * int(parts.min()))
     after = improve_positions(scene, before)
     many = parts > parts.min()
     np.testing.assert_array_equal(after.log_evidence[many], before.log_evidence[many])

@@ -10,7 +10,7 @@ import pytest
 
 from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes, two_bars
-from hcnet.hierarchy.composition import children, nodes
+from hcnet.hierarchy.decoding import children, nodes
 from hcnet.hierarchy.inference import configuration
 from hcnet.reporting import LiveReport, report, summary
 from hcnet.reporting.content import runs

@@ -80,7 +80,7 @@ def _parts_text(model: FeatureLearner, figures: dict[str, Any]) -> str:
 
 
 def _network_text(model: Network, figures: dict[str, Any]) -> str:
-    from hcnet.hierarchy.composition import children
+    from hcnet.hierarchy.decoding import children
 
     rows = [*_shared_rows(figures), ("Classes", ", ".join(map(str, figures["classes"])))]
     last = len(figures["layers"])

@@ -27,13 +27,11 @@ from hcnet.engine.driver import Status
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
 from hcnet.estimators.network_classifier import NetworkClassifier, data_digest
-from hcnet.hierarchy.batches import check_image_fits
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference, configuration
-from hcnet.hierarchy.network import Network
+from hcnet.hierarchy.network import Layer, Network, build_network, check_image_fits
 from hcnet.hierarchy.network_learning import N_INIT, Decided, NetworkOptions, learn_network
 from hcnet.hierarchy.network_model import NetworkModel
-from hcnet.hierarchy.specification import Layer, build_network
 from hcnet.images import Images
 from hcnet.layers import equal_classes
 from hcnet.online.minibatches import Minibatch, grouped

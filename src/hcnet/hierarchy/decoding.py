@@ -59,8 +59,7 @@ class Scene:
 
     def of(self, rows: NDArray[np.int64]) -> Scene:
         """The same for some of the images, in this order."""
-        images = Images(self.images.pixels[rows], self.images.observed[rows])
-        return replace(self, images=images, up=[message[rows] for message in self.up])
+        return replace(self, images=self.images[rows], up=[message[rows] for message in self.up])
 
 
 def forward(network: Network, weights: Weights, evidence: FloatArray) -> list[FloatArray]:
@@ -125,21 +124,20 @@ def combined(work: Callable[..., Any], *found: Configuration) -> Configuration:
     return Configuration(*parts)
 
 
-def improved(a: Configuration, rows: NDArray[np.int64], b: Configuration) -> Configuration:
-    """As `a`, with those of these rows replaced where `b`, which has only these, is better."""
-    better = b.log_evidence > a.log_evidence[rows]
-    return replaced(a, rows[better], combined(lambda y: y[better], b))
-
-
-def replaced(a: Configuration, rows: NDArray[np.int64], b: Configuration) -> Configuration:
-    """As `a`, with these rows replaced by `b`."""
+def improved(
+    a: Configuration, rows: NDArray[np.int64], b: Configuration, by: str = "log_evidence"
+) -> Configuration:
+    """As `a`, with these rows replaced where `b`, which has only these, is better."""
+    better = getattr(b, by) > getattr(a, by)[rows]
+    if not better.any():
+        return a
 
     def put(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         new = x.copy()
-        new[rows] = y
+        new[rows[better]] = y[better]
         return new
 
-    return combined(put, a, b) if len(rows) else a
+    return combined(put, a, b)
 
 
 def top_log_prior(network: Network, top: BoolArray) -> NDArray[np.float64]:
@@ -171,3 +169,47 @@ def weight_log_prior(network: Network, weights: Weights) -> float:
     for level, W in zip(network.levels, weights, strict=True):
         total += W.sum() * np.log(level.p_W) + (W.size - W.sum()) * np.log1p(-level.p_W)
     return float(total)
+
+
+def children(W: BoolArray) -> list[list[tuple[int, int, int]]]:
+    """The elements of every feature of a layer (features, channels, height, width).
+
+    An element is (feature of the layer below, row, column), row and column within the window.
+    """
+    return [[(int(a), int(r), int(c)) for a, r, c in np.argwhere(weights)] for weights in W]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A feature that is on in an image, and the pixels that it explains."""
+
+    level: int  # from 1 at the bottom
+    feature: int
+    row: int  # in S of its level
+    column: int
+    pixels: frozenset[tuple[int, int, int]]  # channel, row, column
+
+
+def nodes(
+    network: Network, weights: Sequence[BoolArray], found: Configuration, n: int
+) -> list[Node]:
+    """All features that are on in image `n`, from the top down."""
+    below: dict[tuple[int, int, int], frozenset[tuple[int, int, int]]] = {
+        (int(a), int(r), int(c)): frozenset({(int(a), int(r), int(c))})
+        for a, r, c in np.argwhere(found.S[0][n])
+    }
+    layers: list[list[Node]] = []
+    for k, (level, W) in enumerate(zip(network.levels, weights, strict=True)):
+        (top, left), width = level.pool.offset, level.pool.window[1]
+        made = children(W)
+        own: list[Node] = []
+        for f, i, j in np.argwhere(found.S[k + 1][n]):
+            pixels: set[tuple[int, int, int]] = set()
+            for a, r, c in made[f]:
+                at = int(a), int(i + r), int(j + c)
+                di, dj = divmod(int(found.choices[k][n][at]), width)
+                pixels |= below.get((at[0], at[1] + di - top, at[2] + dj - left), frozenset())
+            own.append(Node(k + 1, int(f), int(i), int(j), frozenset(pixels)))
+        below = {(node.feature, node.row, node.column): node.pixels for node in own}
+        layers.insert(0, own)
+    return [node for layer in layers for node in layer]

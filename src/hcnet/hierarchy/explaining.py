@@ -7,24 +7,13 @@ best forward scores are decoded one by one, and the best explanation (`log_evide
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.factors import HUGE
 from hcnet.grid import single
-from hcnet.hierarchy.decoding import (
-    Configuration,
-    Scene,
-    combined,
-    decode,
-    forward,
-    improved,
-    replaced,
-)
+from hcnet.hierarchy.decoding import Configuration, Scene, decode, forward, improved
 from hcnet.hierarchy.network import Network, Weights
-from hcnet.hierarchy.part_positions import improve_positions
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.pool_messages import class_log_prior
 
@@ -35,6 +24,8 @@ CANDIDATES = 8
 # The parts of a candidate are moved if it is worse than the best candidate by at most this many
 # pixels: benchmarks/NOTES.md has the measurement.
 MARGIN = 9
+# Most positions of parts that are tried for one image; in images with more, parts stay.
+MOST_TRIALS = 256
 # Most objects that are looked for in one image.
 MOST_OBJECTS = 32
 
@@ -160,20 +151,14 @@ def _several(scene: Scene, allowed: BoolArray, candidates: int) -> Configuration
         seen = forward(network, scene.weights, left)[-1]
         start, before = best.S[-1], best.log_joint
         for one in _highest(template_scores(network, seen, allowed), candidates).T:
-            found = decode(scene, _with(start, one), compare=False)
+            more = start.reshape(len(start), -1).copy()
+            more[np.arange(len(start)), one] = True
+            found = decode(scene, more.reshape(start.shape), compare=False)
             # Not by log-evidence: undecided elements cost nothing where an object is already.
-            better = np.flatnonzero(found.log_joint > best.log_joint)
-            best = replaced(best, better, combined(itemgetter(better), found))
+            best = improved(best, np.arange(len(start)), found, by="log_joint")
         if not (best.log_joint > before).any():
             break
     return best
-
-
-def _with(top: BoolArray, one: IntArray) -> BoolArray:
-    """The same templates and one more entry per image."""
-    more = top.reshape(len(top), -1).copy()
-    more[np.arange(len(top)), one] = True
-    return more.reshape(top.shape)
 
 
 def _highest(score: FloatArray, n: int) -> IntArray:
@@ -185,3 +170,36 @@ def _highest(score: FloatArray, n: int) -> IntArray:
     # Stable: ties are common, and other ways of sorting break them differently on every machine.
     few = np.argsort(-score, axis=1, kind="stable")[:, :n]
     return np.where(np.take_along_axis(score, few, axis=1) > -HUGE / 2, few, few[:, :1])
+
+
+def improve_positions(scene: Scene, found: Configuration) -> Configuration:
+    """The same templates, with parts moved where that raises the log-evidence.
+
+    Decoding puts each part where it would explain most if it were alone.  Where parts overlap, or
+    much of one is hidden, that is often a pixel off, and a comparison of templates would not be
+    fair.  So every part tries all positions of its window, with all levels below it decided again.
+    """
+    levels, n = scene.network.levels, scene.images.n_images
+    trials = np.zeros(n, np.int64)
+    for level, R in zip(levels[1:], found.R[1:], strict=True):
+        trials += R.sum(axis=(1, 2, 3)) * level.pool.n_members
+    few = trials <= MOST_TRIALS
+    for k in reversed(range(1, len(levels))):
+        parts = (found.R[k] & few[:, None, None, None]).reshape(n, -1)
+        for turn in range(int(parts.sum(axis=1).max(initial=0))):
+            rows = np.flatnonzero(parts.sum(axis=1) > turn)
+            # The part of each image whose turn it is.
+            which = (parts[rows].cumsum(axis=1) == turn + 1).argmax(axis=1)
+            part = np.unravel_index(which, found.R[k].shape[1:])
+            for member in range(levels[k].pool.n_members):
+                other = found.choices[k][(rows, *part)] != member
+                possible = levels[k].log_prior[(*part[1:], member)] > -HUGE / 2
+                here = np.flatnonzero(other & possible)
+                if len(here) == 0:
+                    continue
+                chosen = rows[here]
+                choices = [choice[chosen] for choice in found.choices[k:]]
+                choices[0][(np.arange(len(here)), *(axis[here] for axis in part))] = member
+                tried = decode(scene.of(chosen), found.S[-1][chosen], choices)
+                found = improved(found, chosen, tried)
+    return found

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from hcnet.engine.engines import Engine
 from hcnet.factors import HUGE
-from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.decoding import Configuration, Scene, combined, decode, forward
 from hcnet.hierarchy.explaining import (
     CANDIDATES,
@@ -19,9 +18,9 @@ from hcnet.hierarchy.explaining import (
     explain_classes,
     template_scores,
 )
+from hcnet.hierarchy.network import explaining_memory, in_batches, perturbed_window
 from hcnet.hierarchy.network_messages import NetworkPassing, passing_memory
 from hcnet.hierarchy.network_model import NetworkModel
-from hcnet.hierarchy.specification import perturbed_window
 from hcnet.images import BoolArray, Images
 from hcnet.names import METHODS as METHODS
 from hcnet.templates import matching

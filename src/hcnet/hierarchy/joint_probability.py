@@ -13,7 +13,6 @@ import numpy as np
 
 from hcnet.engine.engines import ReadyEngine
 from hcnet.grid import single
-from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.decoding import (
     Scene,
     decode,
@@ -23,7 +22,7 @@ from hcnet.hierarchy.decoding import (
     weight_log_prior,
 )
 from hcnet.hierarchy.explaining import template_scores
-from hcnet.hierarchy.network import Network, Weights
+from hcnet.hierarchy.network import Network, Weights, explaining_memory, in_batches
 from hcnet.images import BoolArray, Images
 from hcnet.pool_messages import class_log_prior
 

@@ -202,6 +202,10 @@ def learn_network(
     deadline = None if options.max_seconds is None else began + options.max_seconds
     new = partial(NetworkLearning, network, images, allowed, options, rng)
     race = _Race(new, options.n_init, options.passes)
+
+    def report(k: int, measurement: Measurement, seconds: float) -> None:
+        progress.step(measurement, start.process.state)
+
     try:
         with interruptible():
             for start, passes, name, beside in race.runs():
@@ -211,13 +215,8 @@ def learn_network(
                 if deadline is not None:  # a run always makes one step
                     left = max(deadline - time.perf_counter(), 1e-3)
                 progress.stage(name, passes - start.outcome.n_iter)
-                start.outcome = run(
-                    start.process,
-                    Limits(max_iter=passes, max_seconds=left),
-                    lambda k, m, seconds, start=start: progress.step(m, start.process.state),
-                    keeper,
-                    start.outcome,
-                )
+                limits = Limits(max_iter=passes, max_seconds=left)
+                start.outcome = run(start.process, limits, report, keeper, start.outcome)
     finally:
         progress.close()
     process, outcome = race.leader.process, race.leader.outcome
@@ -345,7 +344,7 @@ def reassign_templates(
     # With all labels, every template has learned its class.
     if not labelled.any() or labelled.all():
         return list(weights)
-    few = Images(images.pixels[labelled], images.observed[labelled])
+    few = images[labelled]
     best = explain(network, weights, few).S[-1].any(axis=(2, 3)).argmax(axis=1)
     categories = np.array(network.classes.categories)
     votes = np.zeros((network.classes.n_templates, network.classes.n_classes))

@@ -119,7 +119,7 @@ def regions(layer: FeatureLayer, images: Images, rng: np.random.Generator) -> li
         k, r, c = corners[z]
         rows, columns = slice(r, r + chosen.height), slice(c, c + chosen.width)
         here = (slice(k, k + 1), slice(None), rows, columns)
-        block = Images(images.pixels[here], images.observed[here])
+        block = images[here]
         if (block.pixels & block.observed).any():
             inked.append(block)
         if len(inked) == chosen.blocks * MOST_REGIONS:

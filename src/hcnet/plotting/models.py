@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from PIL import Image
 
-from hcnet.hierarchy.composition import nodes
+from hcnet.hierarchy.decoding import nodes
 from hcnet.hierarchy.inference import configuration
 from hcnet.plotting.drawing import tile_grid
 from hcnet.plotting.hierarchies import show_hierarchy

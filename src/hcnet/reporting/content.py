@@ -144,7 +144,7 @@ def shown_images(images: Images) -> Images:
     """The first images, as many as a report shows."""
     height, width = images.size
     n = max(1, min(images.n_images, MOST_IMAGES, MOST_PIXELS // (height * width)))
-    return Images(images.pixels[:n], images.observed[:n])
+    return images[:n]
 
 
 def image_names(names: Sequence[str] | None, n: int) -> list[str]:

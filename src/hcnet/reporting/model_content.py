@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hcnet import inference
-from hcnet.hierarchy.composition import nodes
-from hcnet.hierarchy.decoding import Configuration
+from hcnet.hierarchy.decoding import Configuration, nodes
 from hcnet.hierarchy.inference import configuration
 from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray, Images

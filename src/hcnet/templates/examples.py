@@ -97,7 +97,7 @@ def with_windows(
     some = others.any(axis=1)
     if not some.any():
         return network
-    few = Images(images.pixels[some], images.observed[some])
+    few = images[some]
     nearest = match(network, weights, few, others[some]).argmax(axis=1)
     windows = shifted_windows(network, weights, few, nearest)
     levels = [replace(level, window=w) for level, w in zip(network.levels, windows, strict=True)]

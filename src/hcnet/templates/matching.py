@@ -17,9 +17,8 @@ from scipy.special import logsumexp
 
 from hcnet.engine.cpu_pools import max_pool
 from hcnet.factors import HUGE
-from hcnet.hierarchy.batches import explaining_memory, in_batches
 from hcnet.hierarchy.convolution import correlate, elements
-from hcnet.hierarchy.network import Level, Network, Weights
+from hcnet.hierarchy.network import Level, Network, Weights, explaining_memory, in_batches
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.pool_messages import class_log_prior
 from hcnet.templates.matching_kernels import count_shifts, match_all

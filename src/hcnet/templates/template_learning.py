@@ -8,8 +8,7 @@ import numpy as np
 
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Limits, Record, Status, interruptible, run
-from hcnet.hierarchy.batches import batch_size, explaining_memory
-from hcnet.hierarchy.network import Network
+from hcnet.hierarchy.network import Network, batch_size, explaining_memory
 from hcnet.images import BoolArray, Images
 from hcnet.memory import check_memory
 from hcnet.progress import Progress
@@ -67,7 +66,7 @@ def learn_templates(
         some = np.sort(rng.choice(len(some), MOST_EXAMPLES, replace=False))
     maps = found.maps(len(W), parts.features.placement_size)
     templates = as_templates(top, maps[some])
-    examples = Images(images.pixels[some], images.observed[some])
+    examples = images[some]
     similarity = similarities(network, W, examples, templates)
     chosen = choose(similarity, allowed[some], network, rng)
     weights = [W, templates[chosen]]

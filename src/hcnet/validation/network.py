@@ -20,7 +20,7 @@ from hcnet.checks import (
     check_pair,
 )
 from hcnet.hierarchy.inference import METHODS, Inference
-from hcnet.hierarchy.specification import P_W, P_W_TEMPLATES, CheckedLayer, Layer
+from hcnet.hierarchy.network import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
 from hcnet.validation.parameters import check_damping, colours_hint

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-import os
 import secrets
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +77,7 @@ class Checkpoint:
         if self.path.exists():
             self._file = self._reader.__enter__()
             try:
-                self._check()
+                self._check(self._file)
             except BaseException:
                 self.close()
                 raise
@@ -167,7 +166,7 @@ class Checkpoint:
     def _write(self, *running: Contents) -> None:
         stages = [*self._finished, *running]
         contents = {
-            "identity": Contents(asdict(self.identity)),
+            "identity": _IDENTITY.write(self.identity),
             "seed": Contents(self._seed),
             "stages": Contents.of_list(stages),
         }
@@ -185,19 +184,18 @@ class Checkpoint:
                 stacklevel=2,
             )
 
-    def _check(self) -> None:
+    def _check(self, file: Node) -> None:
         """Raise an error unless the file is a checkpoint of this fit."""
-        assert self._file is not None
         if self._reader.kind != KIND:
             raise ValueError(
                 f"{self.path} is a model of {self._reader.kind} and no checkpoint; choose another "
                 f"name for the checkpoint."
             )
-        if self._file.value.get("stages") == []:  # nothing is lost: it may be of another fit
+        if file.value.get("stages") == []:  # nothing is lost: it may be of another fit
             self.close()
             return
         try:
-            difference = self._difference(self._file)
+            difference = self._difference(file)
         except Exception as error:
             raise self._reader.damaged(error) from error
         if difference:
@@ -205,29 +203,26 @@ class Checkpoint:
 
     def _difference(self, file: Node) -> str | None:
         """The difference between the fit of a file and this one, and what to do about it."""
-        if self._reader.library != VERSION:
+        library, now = self._reader.library, self.identity
+        if library != VERSION:
             return (
-                f"hcnet {self._reader.library}, and this is hcnet {VERSION}, which may take other "
-                f"steps; go on with that version"
+                f"hcnet {library}, and this is hcnet {VERSION}, which may take other steps; go on "
+                f"with that version"
             )
-        identity, now = file["identity"], self.identity
         self._seed = kinds.whole_number(0, _SEED).read(file["seed"])
-        method = kinds.text().read(identity["method"])
-        data, generator = identity["data"].value, identity["generator"].value
-        old, new = identity["parameters"], now.parameters
-        changed = {name for name in new if name in old and old[name].value != new[name]}
-        changed |= old.names() ^ new.keys()
-        if method != now.method:
-            return f"{method}, not of {now.method}; choose another name"
+        before = _IDENTITY.read(file["identity"])
+        if before.method != now.method:
+            return f"{before.method}, not of {now.method}; choose another name"
+        old, new = before.parameters, now.parameters
+        changed = [n for n in sorted({*old, *new}) if old.get(n, ...) != new.get(n, ...)]
         if changed:
-            names = ", another ".join(sorted(changed))
-            return f"a fit with another {names}; set back what you changed"
-        if generator != now.generator:
+            return f"a fit with another {', another '.join(changed)}; set back what you changed"
+        if before.generator != now.generator:
             return (
                 "a fit that began with another state of random_state; pass a generator with the "
                 "same seed"
             )
-        if data != now.data:
+        if before.data != now.data:
             return "a fit of other data; pass the same X, labels and mask"
         return None
 
@@ -245,14 +240,9 @@ def other_data() -> ValueError:
 
 
 @contextmanager
-def checkpointed(
-    path: str | os.PathLike[str] | None, every: float, identity: Identity
-) -> Iterator[Checkpoint | None]:
-    """Keep the fit within this block in a file, if one is named."""
-    if path is None:
-        yield None
-        return
-    checkpoint = Checkpoint(Path(path), every, identity)
+def checkpointed(path: Path, every: float, identity: Identity) -> Iterator[Checkpoint]:
+    """Keep the fit within this block in a file."""
+    checkpoint = Checkpoint(path, every, identity)
     try:
         yield checkpoint
         checkpoint.finish()
@@ -263,63 +253,54 @@ def checkpointed(
         checkpoint.close()
 
 
-def digest(*arrays: NDArray[Any] | None) -> str:
-    """A fingerprint of arrays; other shapes or types make another one."""
+def digest(*parts: NDArray[Any] | str | None) -> str:
+    """A fingerprint of texts and arrays; other shapes or types make another one."""
     sum_ = hashlib.sha256()
-    for array in arrays:
-        if array is None:
-            sum_.update(b"none;")
+    for part in parts:
+        if not isinstance(part, np.ndarray):
+            sum_.update(f"{part!r};".encode())
             continue
-        sum_.update(f"{array.dtype.str}{array.shape};".encode())
-        packed = np.packbits(array) if array.dtype == bool else np.ascontiguousarray(array)
+        sum_.update(f"{part.dtype.str}{part.shape};".encode())
+        packed = np.packbits(part) if part.dtype == bool else np.ascontiguousarray(part)
         sum_.update(packed.reshape(-1).view(np.uint8).data if packed.size else b"")
     return sum_.hexdigest()
 
 
-def text_digest(text: str) -> str:
-    """A fingerprint of a text."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-_STATUS = kinds.choice(*Status.__members__)
+_ANY_TEXT = kinds.optional(kinds.text())
+_IDENTITY = kinds.object_of(
+    Identity,
+    method=kinds.text(),
+    parameters=kinds.dict_of(kinds.plain("a parameter", lambda value: True)),
+    data=_ANY_TEXT,
+    generator=_ANY_TEXT,
+)
 
 
 def _outcome_kind(process: Resumable) -> Kind:
     """The outcome of a run of a process so far."""
+    status, table = kinds.choice(*Status.__members__), kinds.array(float, (None, 5), finite=False)
+    history = kinds.each_of([table, kinds.text()])
     return kinds.object_of(
         Outcome,
         best=process.saved_best,
         objective=kinds.number_or(-math.inf),
-        status=kinds.converted(_STATUS, lambda status: status.name, Status.__getitem__),
+        status=kinds.converted(status, lambda status: status.name, Status.__getitem__),
         n_iter=kinds.whole_number(),
         seconds=kinds.number(),
-        history=kinds.converted(_HISTORY, _table, _records),
+        history=kinds.converted(history, _table, _records),
         best_at=kinds.whole_number(),
     )
 
 
-class _History(NamedTuple):
-    """Records as a table, in which None is NaN."""
-
-    table: NDArray[np.float64]
-    figure: str
-
-
-_TABLE = kinds.array(np.float64, (None, 5), finite=False)
-_HISTORY = kinds.object_of(_History, table=_TABLE, figure=kinds.text())
-
-
-def _table(history: list[Record]) -> _History:
+def _table(history: list[Record]) -> tuple[NDArray[np.float64], str]:
+    """Records as a table, in which None is NaN, and the name of their figure."""
     table = np.array([astuple(record)[:5] for record in history], float).reshape(-1, 5)
-    return _History(table, history[-1].figure if history else JOINT)
+    return table, history[-1].figure if history else JOINT
 
 
-def _records(stored: _History) -> list[Record]:
+def _records(stored: tuple[NDArray[np.float64], str]) -> list[Record]:
+    table, figure = stored
     return [
-        Record(int(n), seconds, objective, int(changed), _or_none(change), stored.figure)
-        for n, seconds, objective, changed, change in stored.table.tolist()
+        Record(int(n), s, value, int(changed), None if math.isnan(change) else change, figure)
+        for n, s, value, changed, change in table.tolist()
     ]
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -9,7 +9,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -23,7 +23,7 @@ from hcnet.archive import kinds
 from hcnet.archive.files import Reader, write
 from hcnet.archive.kinds import Kind, save
 from hcnet.archive.nodes import Contents, Node, shown
-from hcnet.checkpoint import Checkpoint, Identity, checkpointed, text_digest
+from hcnet.checkpoint import Checkpoint, Identity, checkpointed, digest
 from hcnet.checks import check_flag, check_path, check_random_state
 from hcnet.engine.driver import Record, Status, interruptible
 from hcnet.engine.engines import Engine
@@ -150,12 +150,12 @@ class Estimator(BaseEstimator):
         """
         waiting = check_waiting("every", every)
         if path is None:
-            return checkpointed(None, waiting, Identity("", {}, None, None))
+            return nullcontext()
         self._check_parameters()  # before there is a file
         seed, generator = self.random_state, None
         if not (seed is None or isinstance(seed, int | np.integer)):
             state = kinds.generator().write(check_random_state(seed)).header
-            generator = text_digest(json.dumps(state))
+            generator = digest(json.dumps(state))
         parameters = self._plain_parameters() | (settings or {})
         for name in _WITHOUT_INFLUENCE:
             parameters.pop(name)

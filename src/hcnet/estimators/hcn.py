@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.archive.kinds import LARGEST_SIDE, saveable
 from hcnet.archive.nodes import Node
-from hcnet.checkpoint import EVERY, Checkpoint, text_digest
+from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.checks import (
     check_count,
     check_flag,
@@ -244,7 +244,7 @@ class HCN(NetworkClassifier):
 
         """
         reading = check_reading(batch_size, epochs, forgetting)
-        data = None if classes is None else text_digest(repr(classes))
+        data = None if classes is None else digest(repr(classes))
         settings = asdict(reading)
         with self._keeping(checkpoint, every, "fit_stream", data, settings) as keeper:
             items = _pairs(source)

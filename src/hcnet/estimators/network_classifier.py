@@ -10,7 +10,7 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.checkpoint import digest, text_digest
+from hcnet.checkpoint import digest
 from hcnet.checks import check_count, check_flag, check_random_state
 from hcnet.estimators.base import Estimator
 from hcnet.hierarchy.explaining import agreeing
@@ -176,5 +176,4 @@ class NetworkClassifier(ClassifierMixin, Estimator):
 
 def data_digest(images: Images, labels: Labels) -> str:
     """A fingerprint of training data, by which a checkpoint recognises them."""
-    names = text_digest(repr(labels.classes.tolist()))
-    return names + digest(*images.arrays(), labels.codes)
+    return digest(repr(labels.classes.tolist()), *images.arrays(), labels.codes)

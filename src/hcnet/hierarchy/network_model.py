@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
@@ -98,9 +99,7 @@ def _from_file(stored: _StoredNetwork) -> NetworkModel:
 def _level(about: _StoredLevel, channels: int, below: tuple[int, int]) -> Level:
     n_features, n_channels, *(height, width) = about.weights.shape
     window = about.window
-    if not window.size or not ((window > 0) & (window <= kinds.LARGEST_SIDE)).all():
-        raise ValueError("its pools hold what is no probability")
-    if window.size > MOST_MEMBERS:
+    if not 1 <= window.size <= MOST_MEMBERS:
         raise ValueError(f"its pools have {window.size} positions")
     pool = PoolLayer(channels, (window.shape[0], window.shape[1]), below, about.pool_border)
     fits = 0 < height <= pool.size[0] and 0 < width <= pool.size[1]
@@ -127,7 +126,7 @@ _LEVEL = kinds.object_of(
     _StoredLevel,
     pool_border=kinds.choice(*get_args(PoolBorder)),
     p_W=kinds.probability(),
-    window=kinds.array(np.float64, (None, None)),
+    window=kinds.array(np.float64, (None, None), math.ulp(0), kinds.LARGEST_SIDE),
     weights=kinds.binary_array((None, None, None, None)),
 )
 _KIND = kinds.converted(

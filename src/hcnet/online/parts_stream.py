@@ -227,11 +227,12 @@ class PartsStream(Stream):
 
     def saved_fields(self, finished: bool) -> Fields:
         """Also the shape, the counts and the last images."""
+        bounds = 0, kinds.LARGEST_COUNT
         tally = kinds.object_of(
             Tally,
-            use=kinds.array(np.float64, (self.shape.n_features,)),
-            positions=kinds.number(0, kinds.LARGEST_COUNT),
-            pixels=kinds.array(np.float64, (4,)),
+            use=kinds.array(np.float64, (self.shape.n_features,), *bounds),
+            positions=kinds.number(*bounds),
+            pixels=kinds.array(np.float64, (4,), *bounds),
         )
         return {
             **super().saved_fields(finished),
@@ -252,12 +253,9 @@ class PartsStream(Stream):
         return stream
 
     def after_restore(self, finished: bool) -> None:
-        """Check the shape and the counts."""
+        """Check the shape."""
         if self.beliefs.initial[0].shape != self.shape.weights:
             raise ValueError("its shape is not that of its beliefs")
-        counts = np.concatenate([self.tally.use, self.tally.pixels])
-        if not ((counts >= 0) & (counts <= kinds.LARGEST_COUNT)).all():
-            raise ValueError("its tally holds numbers that are not counts")
 
     def _recent_from_file(self, stored: _RecentImages) -> deque[Minibatch]:
         channels, (h, w) = self.shape.n_channels, self.shape.feature_size

@@ -11,7 +11,7 @@ import numpy as np
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful, part
-from hcnet.checkpoint import digest, other_data, text_digest
+from hcnet.checkpoint import digest, other_data
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Record, Status, run
 from hcnet.memory import check_memory
 from hcnet.online.forgetting import Beliefs
@@ -157,7 +157,7 @@ class _Minibatches(Stateful):
         """Finish a minibatch, and read the next."""
         fingerprint = ""
         if self._keeping:
-            fingerprint = text_digest(self._seen.fingerprint + digest(*batch.arrays()))
+            fingerprint = digest(self._seen.fingerprint, *batch.arrays())
         self._seen = _Seen(self._seen.batches + 1, fingerprint)
         self._next = next(self._batches, None)
 

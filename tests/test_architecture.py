@@ -13,12 +13,12 @@ ROOT = Path(__file__).parents[1] / "src" / "hcnet"
 # what a person holds.  A package stands for all its modules that are not listed by themselves.
 LAYERS = (
     # Formulas, and what data and layers are.
-    ("factors", "grey", "grid", "images", "layers", "names", "version", "atomic_files"),
+    ("factors", "grid", "images", "layers", "names", "version", "atomic_files"),
     ("checks",),
     ("image_files",),
     ("datasets", "engine.schedules", "engine.driver", "engine.planes", "engine.choices"),
     ("engine.compilation", "engine.cpu_compilation", "engine.threads"),
-    ("messages", "pool_messages", "memory", "objective", "archive"),
+    ("messages", "memory", "objective", "archive"),
     ("checkpoint",),
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
     ("engine.placements", "model", "progress", "environment"),

@@ -10,7 +10,7 @@ from hcnet.factors import HUGE
 from hcnet.grid import on_grid
 from hcnet.hierarchy.network import perturbed_window
 from hcnet.layers import ClassLayer, PoolLayer
-from hcnet.pool_messages import class_log_prior, pool_log_prior, start_pools
+from hcnet.messages import class_log_prior, pool_log_prior, start_pools
 
 SHAPES = {
     "no pooling": (2, 1, (1, 1), (3, 4), "full"),

@@ -16,8 +16,14 @@ from hcnet.factors import HUGE
 from hcnet.grid import STEP
 from hcnet.hierarchy.network import perturbed_window
 from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer, equal_classes
-from hcnet.messages import start_messages, trees_of
-from hcnet.pool_messages import PoolMessages, class_log_prior, pool_log_prior, start_pools
+from hcnet.messages import (
+    PoolMessages,
+    class_log_prior,
+    pool_log_prior,
+    start_messages,
+    start_pools,
+    trees_of,
+)
 
 SHAPES = {
     # images, channels, window, size below, border, perturbation

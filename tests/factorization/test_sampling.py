@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import beta as beta_function
 
-from hcnet.factorization.annealing import Annealing, PosteriorMean, project
 from hcnet.factorization.binary_factors import (
     Factors,
     Parameters,
@@ -14,7 +13,7 @@ from hcnet.factorization.binary_factors import (
     estimate_parameters,
     marginal_log_joint,
 )
-from hcnet.factorization.gibbs import Sampler
+from hcnet.factorization.sampling import Annealing, PosteriorMean, Sampler, project
 from hcnet.grid import STEP
 from hcnet.images import Noise
 from hcnet.objective import Priors

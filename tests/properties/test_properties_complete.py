@@ -11,30 +11,13 @@ from hcnet import datasets, export, metrics, plotting, preprocessing, reporting
 
 # Tested elsewhere: a string, and a callback that tests/reporting tests.
 ELSEWHERE = {"hcnet.__version__", "hcnet.reporting.LiveReport"}
-INHERITED = {
-    "count",
-    "index",
-    "get_params",
-    "get_metadata_routing",
-    "set_output",
-    "get_feature_names_out",
-}
+INHERITED = {"count", "index", "get_params", "get_metadata_routing", "set_output"}
+INHERITED |= {"get_feature_names_out"}
 
 
 def public_names():
-    modules = {
-        "hcnet": hcnet,
-        "hcnet.datasets": datasets,
-        "hcnet.export": export,
-        "hcnet.plotting": plotting,
-        "hcnet.preprocessing": preprocessing,
-        "hcnet.reporting": reporting,
-    }
-    named = {
-        f"{m}.{name}": getattr(module, name)
-        for m, module in modules.items()
-        for name in module.__all__
-    }
+    modules = (hcnet, datasets, export, plotting, preprocessing, reporting)
+    named = {f"{m.__name__}.{name}": getattr(m, name) for m in modules for name in m.__all__}
     for name, thing in vars(metrics).items():
         if inspect.isfunction(thing) and thing.__module__ == metrics.__name__ and name[0] != "_":
             named[f"hcnet.metrics.{name}"] = thing
@@ -43,12 +26,9 @@ def public_names():
             methods = [m for m, f in inspect.getmembers(thing, callable) if m[0] != "_"]
             if methods and name.startswith("hcnet.") and name.count(".") == 1:
                 del named[name]  # a class is what its methods are
-            named |= {f"{name}.{m}": None for m in methods if _is_ours(m)}
+            ours = {m for m in methods if not m.endswith("_request")} - INHERITED
+            named |= {f"{name}.{m}": None for m in ours}
     return set(named) - ELSEWHERE
-
-
-def _is_ours(method):
-    return method not in INHERITED and not method.endswith("_request")
 
 
 def test_every_public_name_has_a_property_test():

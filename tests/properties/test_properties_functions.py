@@ -1,4 +1,4 @@
-"""Data sets, preprocessing and metrics, whatever they are given: a right answer, or a sentence."""
+"""Data sets, preprocessing, metrics and commands, given anything: a right answer, or a sentence."""
 
 import inspect
 from contextlib import suppress
@@ -9,13 +9,8 @@ from hypothesis import strategies as st
 from strategies import about, anything, images, odd_parameters, outcome, pixels
 
 from hcnet import datasets, metrics
-from hcnet.datasets import (
-    BooleanMatrixData,
-    LabelledDigits,
-    MnistData,
-    PartsData,
-    ShapesData,
-)
+from hcnet.cli import main
+from hcnet.datasets import BooleanMatrixData, LabelledDigits, MnistData, PartsData, ShapesData
 from hcnet.preprocessing import LineRemover, OrientedEdges
 
 FILES = [
@@ -147,7 +142,7 @@ TWO = datasets.two_bars(size=(12, 12), length=4, n_placements=2, random_state=0)
 
 
 @given(st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(lambda s: pixels((1, *s))))
-@about("hcnet.metrics.part_iou", "hcnet.metrics.matched_iou", examples=30)
+@about(examples=30)
 def test_a_part_equals_itself_wherever_it_is_and_nothing_else(part):
     assert metrics.part_iou(part, part) == 1
     moved = np.pad(part, ((0, 0), (1, 2), (3, 0)))
@@ -171,19 +166,39 @@ def test_overlap_of_anything(name, a, b):
 
 
 @given(odd_parameters(), st.sampled_from(["full", "valid", "odd", None, 1]))
-@about("hcnet.metrics.true_compression", "hcnet.metrics.true_explanation", examples=40)
+@about(*(f"hcnet.metrics.{n}" for n in ("true_compression", "true_explanation", "bits_saved")))
 def test_what_the_true_parts_reach(size, border):
     ratio = outcome(metrics.true_compression, TWO, size, border)
     found = outcome(metrics.true_explanation, TWO, size, border)
     assert (ratio is None) == (found is None)
     if ratio is not None:
         assert 0 < ratio < np.inf
-        outcome(metrics.bits_saved, *found)
+        saved = metrics.bits_saved(*found)
+        assert saved.shape == (len(TWO.features),)
+        assert np.isfinite(saved).all()
 
 
-@given(st.sampled_from([(4, 4), (5, 6)]))
-@about("hcnet.metrics.bits_saved", examples=2)
-def test_without_a_part_the_code_is_as_long_or_longer(size):
-    saved = metrics.bits_saved(*metrics.true_explanation(TWO, size))
-    assert saved.shape == (len(TWO.features),)
-    assert np.isfinite(saved).all()
+# --- the command line -------------------------------------------------------------------------
+
+WORDS = ["demo", "demos", "--seed", "--seed=-1", "--seed=1e3", "0", "-1", "x", "--bogus", "-h"]
+
+
+@given(st.lists(st.sampled_from([*WORDS, "--version", "--output", "--output=a file"]), max_size=5))
+@about(examples=60)
+def test_any_words(tmp_path, capsys, monkeypatch, words):
+    """An exit code and a line, never a traceback."""
+    monkeypatch.chdir(tmp_path)
+    # The folder that a demonstration would write to is a file in every case.
+    for name in ("a file", "x", "0", "demo"):
+        (tmp_path / name).write_text("mine")
+    try:
+        code = main(words)
+    except SystemExit as stop:
+        code = stop.code
+    shown = capsys.readouterr()
+    assert code in (0, 1, 2)
+    assert "Traceback" not in shown.out + shown.err
+    if code:
+        assert "error:" in shown.err
+        assert len(shown.err.strip().splitlines()) <= 4
+    assert (tmp_path / "a file").read_text() == "mine"

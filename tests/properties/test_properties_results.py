@@ -1,4 +1,4 @@
-"""Files, reports, summaries and pictures of results: right, or a sentence; nothing is lost."""
+"""Files, exports, reports and pictures of results: right, or a sentence; nothing is lost."""
 
 import inspect
 import json
@@ -31,6 +31,7 @@ from hcnet import (
     TemplateClassifier,
     plotting,
 )
+from hcnet.export import from_dict, to_dict, to_onnx
 from hcnet.reporting import report, summary
 
 SIDE = 8
@@ -126,10 +127,9 @@ def test_a_model_is_saved_where_it_may_and_comes_back(models, place, kind, path,
     assert found.exists()
     for again in (hcnet.load(path), type(model).load(path)):
         assert type(again) is type(model)
-        method = "predict_proba" if kind == "TemplateClassifier" else "transform"
-        if kind == "HCN":
-            method = "placements"
-        table = X[0] if kind == "BooleanMatrixFactorization" else X
+        table, method = X, "placements"
+        if kind == "BooleanMatrixFactorization":
+            table, method = X[0], "transform"
         a, b = (getattr(one, method)(table) for one in (again, model))
         assert (a != b).sum() == 0
     for other in models.values():
@@ -144,6 +144,20 @@ def test_no_other_file_is_a_model(place, path):
     for load in (hcnet.load, FeatureLearner.load, HCN.load, BooleanMatrixFactorization.load):
         assert written(load, path) is None
     assert place.contents() == before
+
+
+@given(st.sampled_from(PICTURED), st.data())
+@about("hcnet.export.to_dict", "hcnet.export.from_dict", "hcnet.export.to_onnx", examples=60)
+def test_a_description_with_anything_in_it(models, kind, data):
+    model = models[kind]
+    whole = json.loads(json.dumps(to_dict(model)))
+    np.testing.assert_array_equal(from_dict(whole).denoise(X), model.denoise(X))
+    key = data.draw(st.sampled_from([*whole, "more"]))
+    outcome(from_dict, {**whole, key: data.draw(anything())})
+    outcome(from_dict, {k: v for k, v in whole.items() if k != key})
+    outcome(from_dict, data.draw(anything()))
+    not_fitted = type(model)(**model.get_params(deep=False))
+    assert outcome(to_onnx, not_fitted, "nowhere.onnx") is outcome(to_dict, not_fitted) is None
 
 
 # --- what a model says about itself -----------------------------------------------------------

@@ -8,8 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hcnet.checks import RandomState, check_count, check_noise, check_number, check_random_state
-from hcnet.grey import check_grey
+from hcnet.checks import (
+    RandomState,
+    check_count,
+    check_grey,
+    check_noise,
+    check_number,
+    check_random_state,
+)
 from hcnet.images import BoolArray
 
 

@@ -11,8 +11,7 @@ from hcnet.archive.kinds import Stateful
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
-from hcnet.messages import Messages
-from hcnet.pool_messages import PoolMessages
+from hcnet.messages import Messages, PoolMessages
 
 
 class PoolUpdater(Protocol):
@@ -54,7 +53,7 @@ class PoolUpdater(Protocol):
     def class_to_S(self, log_prior: FloatArray, up: FloatArray, exclusive: bool) -> FloatArray:
         """Messages from the class layer to the templates, given those that come up.
 
-        `log_prior` is that of `pool_messages.class_log_prior`; they are `exclusive` if exactly one
+        `log_prior` is that of `messages.class_log_prior`; they are `exclusive` if exactly one
         template is on.
         """
         ...

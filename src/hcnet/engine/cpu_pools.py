@@ -11,7 +11,7 @@ from hcnet.factors import HUGE
 from hcnet.grid import pool_share
 from hcnet.images import FloatArray
 from hcnet.layers import PoolLayer
-from hcnet.pool_messages import PoolMessages
+from hcnet.messages import PoolMessages
 
 _or_to_U, _or_to_S, _class_to_S = compiled.or_to_U, compiled.or_to_S, compiled.class_to_S
 _pool_to_R, _pool_to_U, _max_pool = compiled.pool_to_R, compiled.pool_to_U, compiled.max_pool

@@ -17,8 +17,7 @@ from hcnet.engine.host import HostArrays
 from hcnet.engine.schedules import Batch
 from hcnet.grid import pool_share, to_steps
 from hcnet.images import FloatArray
-from hcnet.messages import Messages
-from hcnet.pool_messages import PoolMessages
+from hcnet.messages import Messages, PoolMessages
 
 Array = NDArray[np.floating]
 

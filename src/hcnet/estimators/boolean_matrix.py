@@ -172,7 +172,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
                     found = learner.refined(rank, min(most, *table.shape), n_init)
             finally:
                 progress.close()
-        self._store(found.factors, table, priors)
+        self._store(found.best, table, priors)
         self._store_run(found)
         return self
 

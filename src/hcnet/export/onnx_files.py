@@ -18,8 +18,8 @@ from hcnet.hierarchy.network import Level
 from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import Noise
 from hcnet.layers import ClassLayer
+from hcnet.messages import template_log_prior
 from hcnet.model import PartsModel
-from hcnet.pool_messages import template_log_prior
 from hcnet.validation.fitted import is_network
 
 # The oldest set of operators that is sufficient, so that old runtimes can read it.

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Process, Record, Status, run
 from hcnet.engine.engines import Engine, ReadyEngine
-from hcnet.factorization.annealing import Annealing, PosteriorMean, climb_to_maximum, project
 from hcnet.factorization.binary_factors import Factors, Table, marginal_log_joint
-from hcnet.factorization.gibbs import Sampler
+from hcnet.factorization.sampling import (
+    Annealing,
+    PosteriorMean,
+    Sampler,
+    climb_to_maximum,
+    project,
+)
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.message_passing import MessagePassing, memory_needed
@@ -30,18 +35,6 @@ PASSING_DAMPING = 0.5
 PASSING_SWEEPS = 60
 # Starts if the number of components is given: one by message passing, two by annealing.
 STARTS = 3
-
-
-@dataclass
-class Factorized:
-    """The result of learning."""
-
-    factors: Factors
-    log_joint: float
-    status: Status
-    n_iter: int
-    seconds: float
-    history: list[Record]
 
 
 class _CutShortError(Exception):
@@ -70,12 +63,12 @@ class Factorizer:
         self._status = Status.FINISHED
         self._best: tuple[float, Factors] = (-np.inf, Factors.zeros(table, 0))
 
-    def by_messages(self, rank: int, engine: ReadyEngine, sweeps: int | None) -> Factorized:
+    def by_messages(self, rank: int, engine: ReadyEngine, sweeps: int | None) -> Outcome[Factors]:
         """Factors by the paper's message passing alone."""
         self._consider(self._pass_messages(rank, engine, sweeps or PASSING_SWEEPS))
         return self._result(self._best[1])
 
-    def refined(self, rank: int | None, most: int, n_init: int | None) -> Factorized:
+    def refined(self, rank: int | None, most: int, n_init: int | None) -> Outcome[Factors]:
         """Binary factors of the posterior mean, which is sampled from the best of several starts.
 
         If the `rank` is None, it is chosen, up to `most` components.
@@ -201,15 +194,9 @@ class Factorizer:
         if value > self._best[0]:
             self._best = (value, factors.copy())
 
-    def _result(self, factors: Factors) -> Factorized:
-        return Factorized(
-            factors=factors,
-            log_joint=marginal_log_joint(factors, self._table),
-            status=self._status,
-            n_iter=len(self._history),
-            seconds=time.perf_counter() - self._began,
-            history=self._history,
-        )
+    def _result(self, factors: Factors) -> Outcome[Factors]:
+        value, seconds = marginal_log_joint(factors, self._table), time.perf_counter() - self._began
+        return Outcome(factors, value, self._status, len(self._history), seconds, self._history)
 
 
 def _as_factors(found: Explanation, rank: int, table: Table) -> Factors:

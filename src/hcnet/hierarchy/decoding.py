@@ -19,7 +19,7 @@ from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.network import Network, Weights
 from hcnet.hierarchy.pool_decisions import decide_pools, given_decision
 from hcnet.images import BoolArray, FloatArray, Images, Noise
-from hcnet.pool_messages import template_log_prior
+from hcnet.messages import template_log_prior
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from hcnet.grid import single
 from hcnet.hierarchy.decoding import Configuration, Scene, decode, forward, improved
 from hcnet.hierarchy.network import Network, Weights
 from hcnet.images import BoolArray, FloatArray, Images
-from hcnet.pool_messages import class_log_prior
+from hcnet.messages import class_log_prior
 
 IntArray = NDArray[np.int64]
 

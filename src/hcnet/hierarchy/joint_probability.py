@@ -24,7 +24,7 @@ from hcnet.hierarchy.decoding import (
 from hcnet.hierarchy.explaining import template_scores
 from hcnet.hierarchy.network import Network, Weights, explaining_memory, in_batches
 from hcnet.images import BoolArray, Images
-from hcnet.pool_messages import class_log_prior
+from hcnet.messages import class_log_prior
 
 
 def joint_function(

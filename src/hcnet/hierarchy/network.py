@@ -15,7 +15,7 @@ from hcnet.hierarchy.convolution import bconv
 from hcnet.images import BoolArray, FloatArray, Images, Noise
 from hcnet.layers import ClassLayer, FeatureLayer, PoolBorder, PoolLayer
 from hcnet.memory import check_memory
-from hcnet.pool_messages import pool_log_prior, template_log_prior
+from hcnet.messages import pool_log_prior, template_log_prior
 
 # Weights of all levels from the bottom, each (features, channels, height, width).
 Weights = Sequence[BoolArray]

@@ -16,7 +16,7 @@ from hcnet.factors import HUGE
 from hcnet.grid import on_grid, single
 from hcnet.hierarchy.network import Network
 from hcnet.images import BoolArray, FloatArray, Images
-from hcnet.pool_messages import (
+from hcnet.messages import (
     class_log_prior,
     pool_log_prior,
     pool_memory,

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from hcnet.checks import check_choice, check_count, check_number
-from hcnet.grey import check_grey
+from hcnet.checks import check_choice, check_count, check_grey, check_number
 from hcnet.images import BoolArray, FloatArray
 from hcnet.validation.parameters import check_share
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from hcnet.grey import check_grey
+from hcnet.checks import check_grey
 from hcnet.images import BoolArray
 from hcnet.preprocessing.line_kernels import bright_lines
 from hcnet.validation.parameters import check_share

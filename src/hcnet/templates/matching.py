@@ -20,7 +20,7 @@ from hcnet.factors import HUGE
 from hcnet.hierarchy.convolution import correlate, elements
 from hcnet.hierarchy.network import Level, Network, Weights, explaining_memory, in_batches
 from hcnet.images import BoolArray, FloatArray, Images
-from hcnet.pool_messages import class_log_prior
+from hcnet.messages import class_log_prior
 from hcnet.templates.matching_kernels import count_shifts, match_all
 
 # Chosen on digits that neither train nor test: benchmarks/NOTES.md.

@@ -1,12 +1,15 @@
-"""Annealing of the factors, and their posterior mean: processes of the driver."""
+"""Gibbs sampling of both factors: annealing, and the posterior mean (processes of the driver)."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from scipy.special import logit
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful
+from hcnet.engine.cpu_compilation import entry
 from hcnet.engine.driver import Measurement
 from hcnet.factorization.binary_factors import (
     Factors,
@@ -15,7 +18,6 @@ from hcnet.factorization.binary_factors import (
     estimate_parameters,
     marginal_log_joint,
 )
-from hcnet.factorization.gibbs import Sampler
 from hcnet.grid import on_grid
 from hcnet.images import FloatArray, Noise
 from hcnet.objective import Priors
@@ -28,6 +30,94 @@ FIRST, LAST = 0.05, 5.0
 RELAX = 60
 # Sweeps between two estimates of the parameters.
 REFRESH = 3
+
+
+@entry
+def _sample_rows(E, S, columns, prior, beta, draws):
+    """One Gibbs pass over the bits of S given W (`columns`: W transposed, as numbers).
+
+    The log-odds of a bit are its prior plus the evidence of the entries that only it could
+    switch on.  `beta` is the inverse temperature; with beta = 0 each bit takes its better value.
+    Sums below 4,096 are exact, and draws are double precision, so that rounding decides nothing.
+    """
+    n_rows, F = S.shape
+    n_columns = columns.shape[1]
+    cover = np.empty(n_columns, np.float32)
+    half = np.float32(0.5)
+    zero = np.float32(0)
+    changed = 0
+    for n in range(n_rows):
+        e = E[n]
+        cover[:] = zero
+        for f in range(F):
+            if S[n, f]:
+                w = columns[f]
+                for m in range(n_columns):
+                    cover[m] += w[m]
+        for f in range(F):
+            w = columns[f]
+            own = np.float32(S[n, f])
+            odds = zero
+            for m in range(n_columns):
+                odds += w[m] * e[m] if cover[m] - own * w[m] < half else zero
+            odds += prior[f]
+            if beta == 0:
+                bit = 1 if odds > 0 else 0
+            else:
+                bit = 1 if draws[n, f] * (1 + math.exp(-beta * odds)) < 1 else 0
+            if bit != S[n, f]:
+                S[n, f] = bit
+                changed += 1
+                sign = np.float32(2 * bit - 1)
+                for m in range(n_columns):
+                    cover[m] += sign * w[m]
+    return changed
+
+
+class Sampler:
+    """Sweeps over all bits of both factors, in place."""
+
+    def __init__(self, table: Table, rng: np.random.Generator) -> None:
+        self.table = table
+        self.rng = rng
+        self._noise: Noise | None = None
+        self._evidence: list[FloatArray] = []  # for this noise
+
+    def sweep(self, factors: Factors, parameters: Parameters, beta: float) -> int:
+        """One pass over S, one over W; the number of bits that changed."""
+        if parameters.noise != self._noise:
+            self._noise = parameters.noise
+            self._evidence = _both_ways(self.table.evidence(parameters.noise))
+        priors = [parameters.prior_S, parameters.prior_W]
+        return self._sweep(factors, self._evidence, priors, beta)
+
+    def climb(self, factors: Factors, parameters: Parameters, sweeps: int) -> None:
+        """Set bits to their better values until none changes."""
+        for _ in range(sweeps):
+            if not self.sweep(factors, parameters, 0.0):
+                break
+
+    def climb_towards(self, factors: Factors, evidence: FloatArray, sweeps: int) -> None:
+        """Climb on other evidence than that of the table, without priors."""
+        both, flat = _both_ways(evidence), np.zeros(factors.rank, np.float32)
+        for _ in range(sweeps):
+            if not self._sweep(factors, both, [flat, flat], 0.0):
+                break
+
+    def _sweep(
+        self, factors: Factors, evidence: list[FloatArray], priors: list[FloatArray], beta: float
+    ) -> int:
+        changed, pairs = 0, [(factors.S, factors.W), (factors.W, factors.S)]
+        for (bits, given), E, prior in zip(pairs, evidence, priors, strict=True):
+            draws = self.rng.random(bits.shape)
+            columns = np.ascontiguousarray(given.T, dtype=np.float32)
+            changed += int(_sample_rows(E, bits, columns, prior, beta, draws))
+        return changed
+
+
+def _both_ways(evidence: FloatArray) -> list[FloatArray]:
+    """Evidence by rows, for the bits of S, and by columns, for those of W."""
+    return [np.ascontiguousarray(evidence), np.ascontiguousarray(evidence.T)]
 
 
 class Annealing(Stateful):

@@ -130,6 +130,13 @@ def update_lanes(order, begin, end, trees, g, tiles, at, E, U, S, W, to_S, to_W,
 
 
 @inlined
+def _with_runs(n, a, row, column, g, tiles):
+    """The numbers of a tree that is not stored."""
+    first, length, runs = slot_runs(n, row, column, g, tiles)
+    return n, a, row, column, first, length, runs
+
+
+@inlined
 def _apply_held(tree, g, tiles, at, held, W):
     """Apply the held changes of a tree's weights; of trees that share a weight the first does."""
     _, a, row, column, first_slot, length, runs = tree
@@ -158,12 +165,12 @@ def update_blocks(sequence, colours, covered, g, tiles, at, E, U, S, W, to_S, to
         for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
             n, a, row, column = tree_of(sequence[c], t, colours, g)
             if has_tree(n, a, row, column, colours, g, covered):
-                tree = n, a, row, column, *slot_runs(n, row, column, g, tiles)
+                tree = _with_runs(n, a, row, column, g, tiles)
                 _update_and_hold(tree, 0, g, tiles, at, state, held, damping, sums)
         everybody.sync()
         for t in range(cuda.blockIdx.x, colours.most, cuda.gridDim.x):
             n, a, row, column = tree_of(sequence[c], t, colours, g)
             if has_tree(n, a, row, column, colours, g, covered):
-                tree = n, a, row, column, *slot_runs(n, row, column, g, tiles)
+                tree = _with_runs(n, a, row, column, g, tiles)
                 _apply_held(tree, g, tiles, at, held, W)
         everybody.sync()

@@ -12,7 +12,7 @@ import numpy as np
 from hcnet import FeatureLearner
 from hcnet.datasets import letters
 from hcnet.images import BoolArray
-from hcnet.plotting import show_features, show_image
+from hcnet.plotting import show_features, show_images
 from hcnet.plotting.drawing import tile_grid
 
 
@@ -46,10 +46,10 @@ def main() -> None:
     )
     restored = learner.denoise(image, mask)
     panels = [
-        show_image(image, mask, scale=3),
+        show_images(image, mask, scale=3),
         show_features(learner.features_, columns=3, colours=True, scale=7),
-        show_image(restored, scale=3),
-        show_image(truth, scale=3),
+        show_images(restored, scale=3),
+        show_images(truth, scale=3),
     ]
     captions = [
         "Seen: amber is missing",

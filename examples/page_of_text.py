@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
-
 from hcnet import FeatureLearner
 from hcnet.datasets import text
 from hcnet.metrics import matched_iou
-from hcnet.plotting import show_features, show_image, show_placements
+from hcnet.plotting import show_explanation, show_images, show_model
 from hcnet.plotting.drawing import tile_grid
 
 WORDS = """atone notes stain train ration senator orient aroma minor latin melon salmon tailor
@@ -32,17 +30,15 @@ def main() -> None:
         f"wrong pixels: {(page.images != page.clean).sum()} on the page, "
         f"{(clean != page.clean).sum()} after it was read"
     )
-    placed = learner.placements_
-    counts = np.bincount(placed[:, 1], minlength=len(learner.features_))
     panels = [
-        show_image(page.images[0], scale=3),
-        show_placements(page.images[0], placed, learner.features_, scale=3),
-        show_features(learner.features_, counts, columns=5, colours=True, scale=5),
-        show_image(clean[0], scale=3),
+        show_images(page.images, scale=3),
+        show_explanation(learner, page.images, scale=3),
+        show_model(learner, scale=5),
+        show_images(clean, scale=3),
     ]
     captions = [
         "Seen: a noisy page",
-        f"{len(placed)} placements",
+        f"{len(learner.placements_)} placements",
         f"{len(learner.features_)} parts, and how often each stands on the page",
         "Rebuilt from parts alone",
     ]

@@ -12,7 +12,7 @@ import numpy as np
 from hcnet import HCN, Layer
 from hcnet.datasets import shapes
 from hcnet.images import BoolArray
-from hcnet.plotting import image_grid
+from hcnet.plotting import show_images
 from hcnet.plotting.drawing import tile_grid
 
 SIZE = (28, 84)  # room for three patterns of 25×25 side by side
@@ -49,9 +49,9 @@ def main() -> None:
     drawn, classes = several.sample(60, random_state=3)
     crowded = drawn[classes.sum(axis=1) > 1][:2]
     panels = [
-        image_grid(train.images[:8], columns=8, scale=4),
-        image_grid(X[:6], columns=2, scale=5, captions=captions),
-        image_grid(crowded, columns=2, scale=5),
+        show_images(train.images[:8], columns=8, scale=4),
+        show_images(X[:6], columns=2, scale=5, captions=captions),
+        show_images(crowded, columns=2, scale=5),
     ]
     about = [
         "Learned from images of one object",

@@ -11,7 +11,7 @@ import numpy as np
 
 from hcnet import HCN, Layer
 from hcnet.datasets import shapes
-from hcnet.plotting import image_grid, show_features, show_templates
+from hcnet.plotting import show_images, show_model
 from hcnet.plotting.drawing import tile_grid
 
 
@@ -31,15 +31,13 @@ def main() -> None:
     names = [test.template_names[t] for t in table.argmax(axis=1)]
     drawn, _ = model.sample(16, random_state=3)
     panels = [
-        image_grid(train.images[:16], columns=8, scale=3),
-        show_features(model.weights_[0], colours=True, columns=4, scale=5),
-        show_templates(model.weights_, [(3, 3), (3, 3)], names, columns=4, scale=5),
-        image_grid(drawn, columns=8, scale=3),
+        show_images(train.images[:16], columns=8, scale=3),
+        show_model(model, names, scale=5),
+        show_images(drawn, columns=8, scale=3),
     ]
     captions = [
         "Seen: 100 images like these, no labels",
-        "First layer: four parts",
-        "Second layer: four templates, named after the fact",
+        "Learned: four parts and four templates, named after the fact",
         "Drawn by the network",
     ]
     tile_grid(panels, columns=1, captions=captions, margin=8, gap=16).save(path)

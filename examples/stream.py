@@ -11,7 +11,7 @@ import numpy as np
 
 from hcnet import FeatureLearner
 from hcnet.datasets import small_letters
-from hcnet.plotting import image_grid, show_features
+from hcnet.plotting import show_features, show_images
 from hcnet.plotting.drawing import tile_grid
 
 OLD, NEW = "AGKRS", "BEMTX"
@@ -35,7 +35,7 @@ def main() -> None:
         print(f"{look} images: {len(learner.features_)} parts")
     captions = [f"after {look} images" for look in LOOKS]
     panels = [
-        image_grid([*stream[:6], *stream[-6:]], columns=12, scale=2),
+        show_images([*stream[:6], *stream[-6:]], columns=12, scale=2),
         tile_grid(tiles, columns=3, captions=captions, gap=16),
     ]
     about = ["The stream: images 1 to 6, and 595 to 600", "The parts, the most used first"]

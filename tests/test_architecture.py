@@ -109,6 +109,6 @@ def test_one_import_is_enough_for_everything_that_people_use():
         "for name in dir(hcnet):\n"
         "    getattr(hcnet, name)\n"
         "print(hcnet.image_files.read_images, hcnet.datasets.letters, hcnet.metrics.part_iou,\n"
-        "      hcnet.plotting.show_image, hcnet.preprocessing.LineRemover)"
+        "      hcnet.plotting.show_images, hcnet.preprocessing.LineRemover)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120, capture_output=True)

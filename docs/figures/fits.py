@@ -16,15 +16,14 @@ from hcnet import HCN, FeatureLearner, Layer
 from hcnet.datasets import deconvolution, letters, shapes, small_letters
 from hcnet.metrics import matched_iou
 from hcnet.plotting import (
-    image_grid,
     show_comparison,
-    show_completion,
     show_errors,
     show_features,
-    show_image,
-    show_templates,
+    show_images,
+    show_model,
 )
 from hcnet.plotting.drawing import tile_grid
+from hcnet.reporting import report
 
 DOCS = Path(__file__).resolve().parents[1]
 IMAGES = DOCS / "images"
@@ -41,9 +40,7 @@ def draw_readme() -> None:
     """Draw the parts of a noisy picture of letters."""
     data = letters(noise=0.03, random_state=0)
     learner = FeatureLearner(feature_size=(12, 12), random_state=0).fit(data.images)
-    clean = learner.denoise(data.images)
-    picture = show_comparison(data.images[0], learner.placements_, learner.features_, clean[0])
-    save(picture, "parts", 256)
+    save(show_comparison(learner, data.images), "parts", 256)
 
 
 def draw_start() -> None:
@@ -112,28 +109,18 @@ def draw_active_set() -> None:
 
 def draw_network() -> None:
     """Draw weights, templates, completions and samples of two networks."""
-    pools = [(3, 3), (3, 3)]
     data = shapes(random_state=0)
     layers = [Layer(4, size=21), Layer()]
     clusters = HCN(layers, n_classes=4, random_state=0).fit(data.images)
     classes = HCN(layers, templates_per_class=2, random_state=0).fit(data.images, data.labels)
 
-    image_grid(data.images[:16], columns=8, scale=3).save(IMAGES / "network-data.png")
+    show_images(data.images[:16], columns=8, scale=3).save(IMAGES / "network-data.png")
     models = {"without labels": clusters, "with labels": classes}
-    panels = [
-        show_features(model.weights_[0], colours=True, columns=4, scale=4)
-        for model in models.values()
-    ]
-    panels += [show_image(model.weights_[1].reshape(4, 4), scale=22) for model in models.values()]
-    panels += [
-        show_templates(
-            model.weights_, pools, [f"class {k}" for k in model.template_classes_], 4, scale=4
-        )
-        for model in models.values()
-    ]
+    panels = [show_model(model, scale=4) for model in models.values()]
+    panels += [show_images(model.weights_[1].reshape(4, 4), scale=22) for model in models.values()]
     captions = [
         f"{what}, {name}"
-        for what in ("W1", "W2: a row per template, a column per feature", "Templates")
+        for what in ("Templates and W1", "W2: a row per template, a column per feature")
         for name in models
     ]
     save(tile_grid(panels, columns=2, captions=captions, gap=28), "network-weights")
@@ -142,11 +129,18 @@ def draw_network() -> None:
     mask = np.zeros((25, 25), bool)
     mask[6:19, 6:19] = True
     filled = clusters.inpaint(test.images, np.broadcast_to(mask, test.images.shape))
-    show_completion(test.images, mask, filled, test.images, scale=4).save(
-        IMAGES / "network-inpainting.png"
-    )
+    rows = {"seen": test.images, "filled in": filled, "truth": test.images}
+    missing = np.zeros((3, 8, 1, 25, 25), bool)
+    missing[0] = mask
+    show_images(
+        np.concatenate(list(rows.values())),
+        missing.reshape(24, 1, 25, 25),
+        [name for name in rows for _ in test.images],
+        columns=8,
+        scale=4,
+    ).save(IMAGES / "network-inpainting.png")
     drawn, _ = clusters.sample(16, random_state=0)
-    image_grid(drawn, columns=8, scale=3).save(IMAGES / "network-samples.png")
+    show_images(drawn, columns=8, scale=3).save(IMAGES / "network-samples.png")
 
 
 def draw_stream() -> None:
@@ -181,7 +175,7 @@ def draw_report() -> None:
     errors = show_errors(X[:, :, :80, :160], learner.denoise(X)[:, :, :80, :160], scale=4)
     save(errors, "command-line-errors", 16)
     with tempfile.TemporaryDirectory() as folder, Browser(1100, 900) as browser:
-        path = learner.report(Path(folder) / "report.html", X, names=["page.png"])
+        path = report(learner, Path(folder) / "report.html", X, names=["page.png"])
         browser.open(path)
         browser.click("#layers .part:nth-child(2)")
         _, _, row, column = next(

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hcnet import plotting
 from hcnet.atomic_files import refuse_existing
 from hcnet.datasets import PartsData, letters
@@ -108,18 +106,15 @@ def _table(rows: list[tuple[str, str, str]]) -> str:
 def _write(
     folder: Path, data: PartsData, learner: FeatureLearner, reconstruction: BoolArray
 ) -> list[str]:
-    image, clean = data.images[0], reconstruction[0]
-    parts, placed = learner.features_, learner.placements_
-    counts = np.bincount(placed[:, 1], minlength=len(parts))
     pictures = (
-        plotting.show_image(image),
-        plotting.show_features(parts, counts),
-        plotting.show_placements(image, placed, parts),
-        plotting.show_image(clean),
-        plotting.show_comparison(image, placed, parts, clean),
+        plotting.show_images(data.images),
+        plotting.show_model(learner),
+        plotting.show_explanation(learner, data.images),
+        plotting.show_images(reconstruction),
+        plotting.show_comparison(learner, data.images),
     )
     for name, picture in zip(PICTURES, pictures, strict=True):
         picture.save(folder / name)
-    write_images(folder / PAGE, [image], dark=True, overwrite=True)
+    write_images(folder / PAGE, [data.images[0]], dark=True, overwrite=True)
     learner.save(folder / MODEL, overwrite=True)
     return [*PICTURES, PAGE, MODEL]

@@ -14,13 +14,15 @@ from hcnet.objective import Priors, estimate, image_bits
 from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import Explanation
 from hcnet.solutions.improver import LEAST_NOISE, Improver
-from hcnet.validation.images import check_part
+from hcnet.validation.images import check_binary
 from hcnet.validation.parameters import check_feature_size
+
+PART = "channels, height, width"  # the axes of a part
 
 
 def part_iou(part: BoolArray, other: BoolArray) -> float:
     """Intersection over union of two parts (channels, height, width) at their best offset."""
-    part, other = check_part(part), check_part(other)
+    part, other = check_binary("part", part, PART), check_binary("other", other, PART)
     if len(part) != len(other):
         raise ValueError(
             f"Parts must have the same channels to be compared, got {len(part)} and {len(other)}; "
@@ -58,7 +60,7 @@ def _parts(name: str, parts: ArrayLike) -> list[BoolArray]:
             f"{name} must be parts of shape (parts, channels, height, width), got "
             f"{type(parts).__name__}; pass an array."
         )
-    return [check_part(part, f"{name}[{k}]") for k, part in enumerate(parts)]  # type: ignore[arg-type]
+    return [check_binary(f"{name}[{k}]", part, PART) for k, part in enumerate(parts)]  # type: ignore[arg-type]
 
 
 def true_compression(

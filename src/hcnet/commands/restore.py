@@ -50,9 +50,14 @@ def _inpaint(options: argparse.Namespace) -> int:
         )
     filled = model.inpaint(images.X, images.mask)
     if options.picture is not None:
-        from hcnet.plotting import show_completion
+        import numpy as np
 
-        save(options, show_completion(images.X, images.mask, filled), options.picture)
+        from hcnet.plotting import show_images
+
+        both, n = np.concatenate([images.X, filled]), len(filled)
+        mask = np.concatenate([images.mask, np.zeros_like(images.mask)])
+        captions = ["seen"] * n + ["filled in"] * n
+        save(options, show_images(both, mask, captions, columns=n), options.picture)
     return _write(options, images, filled, images.mask, "filled in")
 
 

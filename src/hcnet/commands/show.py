@@ -42,7 +42,7 @@ def _show(options: argparse.Namespace) -> int:
     if options.output is not None:
         from hcnet.plotting import show_model
 
-        save(options, show_model(model, options.scale), options.output)
+        save(options, show_model(model, scale=options.scale), options.output)
         note(options, f"drawn into {options.output}.")
     return DONE
 
@@ -113,7 +113,7 @@ def _shared_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _sheet(features: Any, name: str) -> str:
-    from hcnet.plotting.terminal import text_sheet
+    from hcnet.plotting.drawing import text_sheet
 
     captions = [f"{name} {f}" for f in range(len(features))]
     return text_sheet(list(features), captions, shutil.get_terminal_size().columns)

@@ -35,8 +35,7 @@ from hcnet.online.minibatches import Minibatch, grouped
 from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
 from hcnet.progress import Callback
 from hcnet.solutions.explanation import Explanation
-from hcnet.validation.drawings import check_placements
-from hcnet.validation.images import ImageInput, check_codes, check_images
+from hcnet.validation.images import ImageInput, check_codes, check_images, check_placements
 from hcnet.validation.parameters import (
     check_algorithm,
     check_engine,

@@ -20,7 +20,7 @@ from hcnet.images import Noise
 from hcnet.layers import ClassLayer
 from hcnet.messages import template_log_prior
 from hcnet.model import PartsModel
-from hcnet.validation.fitted import is_network
+from hcnet.validation.parameters import is_network
 
 # The oldest set of operators that is sufficient, so that old runtimes can read it.
 OPSET = 17

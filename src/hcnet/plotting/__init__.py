@@ -1,9 +1,9 @@
 """Pictures as PIL images, and charts as matplotlib axes.
 
 Functions `show_…` return pictures whose pixels are enlarged without smoothing; ink is black and
-paper white.  An image is (height, width) or (channels, height, width).  One channel is drawn in
-black; two or three are printed over each other in colours; more are tiled, because nobody can tell
-four inks apart.  Functions `plot_…` draw charts and need the extra `plot`.
+paper white.  Images have the shapes that `fit` takes.  One channel is drawn in black; two or three
+are printed over each other in colours; more are tiled, because nobody can tell four inks apart.
+Functions `plot_…` draw charts and need the extra `plot`.
 
 Colours stay apart for colour-blind readers: parts have Paul Tol's "muted" scheme, channels and
 errors blue, vermilion and green of Okabe and Ito; missing pixels are amber.
@@ -11,31 +11,23 @@ errors blue, vermilion and green of Okabe and Ito; missing pixels are amber.
 
 from hcnet.plotting.charts import plot_confusion, plot_history
 from hcnet.plotting.drawing import save_picture
-from hcnet.plotting.hierarchies import show_hierarchy, show_templates
-from hcnet.plotting.models import show_explanation, show_model
 from hcnet.plotting.pictures import (
-    image_grid,
     show_comparison,
-    show_completion,
     show_errors,
+    show_explanation,
     show_features,
-    show_image,
-    show_placements,
+    show_images,
+    show_model,
 )
 
 __all__ = [
-    "image_grid",
     "plot_confusion",
     "plot_history",
     "save_picture",
     "show_comparison",
-    "show_completion",
     "show_errors",
     "show_explanation",
     "show_features",
-    "show_hierarchy",
-    "show_image",
+    "show_images",
     "show_model",
-    "show_placements",
-    "show_templates",
 ]

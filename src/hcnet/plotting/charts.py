@@ -6,7 +6,7 @@ Each function draws into `ax`, or into a new figure, and returns the axes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,17 +22,7 @@ if TYPE_CHECKING:
 MOST_VALUE = 1e300
 
 
-class Step(Protocol):
-    """A step of a run, as `history_` of an estimator holds them."""
-
-    @property
-    def iteration(self) -> int: ...  # noqa: D102
-
-    @property
-    def objective(self) -> float: ...  # noqa: D102
-
-
-def plot_history(history: Sequence[Step], ax: Axes | None = None) -> Axes:
+def plot_history(history: Sequence[Any], ax: Axes | None = None) -> Axes:
     """The objective after each step of a run: pass `history_` of an estimator."""
     points = curve_points(history)
     ax = _axes(ax)
@@ -58,33 +48,25 @@ def plot_confusion(
 
 def curve_points(history: Any) -> list[tuple[float, float]]:
     """Step and objective of every step whose objective is finite."""
-    if not isinstance(history, Sequence) or isinstance(history, str | bytes):
+    steps = history if isinstance(history, Sequence) else [history]
+    points: list[tuple[Any, Any]] = [
+        (getattr(one, "iteration", None), getattr(one, "objective", None)) for one in steps
+    ]
+    if not all(is_number(x) and is_number(y) and abs(x) < MOST_VALUE for x, y in points):
         raise TypeError(
-            f"history must be the steps of a run, got {type(history).__name__}; pass history_ of "
-            f"an estimator."
+            f"history must be a list of steps with the numbers iteration and objective, got "
+            f"{history!r}; pass history_ of an estimator."
         )
-    points = []
-    for k, step in enumerate(history):
-        x: Any = getattr(step, "iteration", None)
-        y: Any = getattr(step, "objective", None)
-        if not (is_number(x) and is_number(y) and abs(x) < MOST_VALUE):
-            raise TypeError(
-                f"history[{k}] must have the numbers iteration and objective, got {step!r}; pass "
-                f"history_ of an estimator."
-            )
-        if abs(y) < MOST_VALUE:  # which is False for NaN
-            points.append((float(x), float(y)))
-    return points
+    # The comparison is False for NaN.
+    return [(float(x), float(y)) for x, y in points if abs(y) < MOST_VALUE]
 
 
 def confusion_counts(
     y: ArrayLike, predicted: ArrayLike, classes: ArrayLike
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Counts (true class, predicted class), and the names of the classes."""
-    names, true, found = (
-        _labels(name, value)
-        for name, value in (("classes", classes), ("y", y), ("predicted", predicted))
-    )
+    given = {"classes": classes, "y": y, "predicted": predicted}
+    names, true, found = (_labels(name, value) for name, value in given.items())
     if not names or len(set(names)) < len(names):
         raise ValueError(
             f"classes must be different names, at least one, got {classes!r}; pass for example "

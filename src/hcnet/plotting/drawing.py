@@ -1,4 +1,4 @@
-"""Colours, sizes, enlarging, framing and tiling of all pictures."""
+"""Colours, sizes, enlarging, framing and tiling of all pictures; pictures made of characters."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from hcnet.atomic_files import file_path, write_atomically
+from hcnet.checks import check_count
 from hcnet.images import BoolArray
 
 Colour: TypeAlias = tuple[int, int, int]
@@ -45,12 +46,16 @@ MISSED: Colour = (213, 94, 0)  # ink that a reconstruction leaves out
 ADDED: Colour = (0, 114, 178)  # ink that it adds
 
 MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")  # of pictures that PNG can hold
+MOST_SIDE = 20_000  # screen pixels of a side beyond which no program shows a picture
 IMAGE_SIDE = 600  # screen pixels of the longer side of an image, about
 PANEL_SIDE = 420  # of each of several panels in a row
 PART_SIDE = 66  # and of a part on a contact sheet
 GAP = 8
 TEXT = 14
 LINE = TEXT + 8  # a caption with the space above and below it
+# Two rows of pixels in one line of text, since a character is twice as high as wide.
+HALVES = np.array([[" ", "▄"], ["▀", "█"]])
+TEXT_GAP = 2
 
 
 def save_picture(picture: Any, path: str | os.PathLike[str], overwrite: bool = False) -> Path:
@@ -83,15 +88,36 @@ def picture_path(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def paint(planes: BoolArray, missing: BoolArray | None, ink: Colour | None = None) -> Picture:
+def check_captions(captions: Any, n: int) -> list[str] | None:
+    """One text for each of the `n` pictures."""
+    if captions is None:
+        return None
+    texts = list(captions) if isinstance(captions, list | tuple) else []
+    if len(texts) != n or not all(isinstance(text, str) for text in texts):
+        raise ValueError(
+            f"captions must be a list of {n} texts, one for each picture, got {captions!r}; leave "
+            f"it None for none."
+        )
+    return texts
+
+
+def check_scale(scale: int | None, side: float, wanted: float) -> int:
+    """Screen pixels of a pixel; None makes the longer side about `wanted` screen pixels long."""
+    if scale is None:
+        return max(1, int(wanted // side))
+    most = max(int(MOST_SIDE // side), 1)
+    hint = f"a picture is at most {MOST_SIDE} screen pixels wide and high; or pass None"
+    return check_count("scale", scale, most=most, hint=hint)
+
+
+def paint(planes: BoolArray, missing: BoolArray, ink: Colour = BLACK) -> Picture:
     """Up to three channels as colours (height, width, 3); overlapping inks multiply."""
-    inks = [ink or BLACK] if len(planes) == 1 else INKS
+    inks = [ink] if len(planes) == 1 else INKS
     colours = np.ones((*planes.shape[1:], 3))
     for plane, one in zip(planes, inks, strict=False):
         colours[plane] *= np.array(one) / PAPER
     canvas: Picture = np.rint(colours * PAPER).astype(np.uint8)
-    if missing is not None:
-        canvas[missing.any(axis=0)] = MISSING
+    canvas[missing.any(axis=0)] = MISSING
     return canvas
 
 
@@ -123,11 +149,6 @@ def blank(width: int, height: int) -> Image.Image:
     return Image.new("RGB", (width, height), (PAPER, PAPER, PAPER))
 
 
-def one_line(text: object) -> str:
-    """A text as it can be drawn on one line."""
-    return "".join(one if one.isprintable() else " " for one in str(text))
-
-
 def tile_grid(
     tiles: Sequence[Image.Image],
     columns: int | None = None,
@@ -142,11 +163,11 @@ def tile_grid(
     columns = min(columns or sheet_columns(len(tiles)), len(tiles))
     rows = -(-len(tiles) // columns)
     font = ImageFont.load_default(TEXT)
-    captions = None if captions is None else [one_line(text) for text in captions]
-    line = 0 if captions is None else LINE
+    # A character that cannot be drawn on one line becomes a space.
+    texts = ["".join(c if c.isprintable() else " " for c in text) for text in captions or []]
+    line = LINE if texts else 0
     width = max(tile.width for tile in tiles)
-    if captions is not None:
-        width = max([width, *(math.ceil(font.getlength(text)) for text in captions)])
+    width = max([width, *(math.ceil(font.getlength(text)) for text in texts)])
     heights = [max(t.height for t in tiles[r * columns : (r + 1) * columns]) for r in range(rows)]
     tops = [margin + sum(heights[:r]) + r * (line + gap) for r in range(rows)]
     sheet = blank(
@@ -158,7 +179,28 @@ def tile_grid(
         left = margin + k % columns * (width + gap)
         top, height = tops[k // columns], heights[k // columns]
         sheet.paste(tile, (left + (width - tile.width) // 2, top + (height - tile.height) // 2))
-        if captions is not None:
+        if texts:
             centre = (left + width / 2, top + height + 4)
-            draw.text(centre, captions[k], fill=BLACK, font=font, anchor="ma")
+            draw.text(centre, texts[k], fill=BLACK, font=font, anchor="ma")
     return sheet
+
+
+def text_image(image: BoolArray) -> list[str]:
+    """Lines of characters for an image (channels, height, width), channels over each other."""
+    on = np.pad(image.any(axis=0), ((0, image.shape[1] % 2), (0, 0))).astype(int)
+    return ["".join(line) for line in HALVES[on[::2], on[1::2]]]
+
+
+def text_sheet(images: Sequence[BoolArray], captions: Sequence[str], width: int = 80) -> str:
+    """Several images side by side, each with its caption below, in lines of this width."""
+    rows: list[list[list[str]]] = [[]]
+    for image, caption in zip(images, captions, strict=True):
+        lines = [*text_image(image), caption]
+        across = max(map(len, lines))
+        if rows[-1] and sum(len(one[0]) + TEXT_GAP for one in rows[-1]) + across > width:
+            rows.append([])
+        rows[-1].append([line.ljust(across) for line in lines])
+    return "\n\n".join(
+        "\n".join((" " * TEXT_GAP).join(lines).rstrip() for lines in zip(*row, strict=True))
+        for row in rows
+    )

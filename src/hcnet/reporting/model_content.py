@@ -14,7 +14,7 @@ from hcnet.hierarchy.inference import configuration
 from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray, Images
 from hcnet.plotting.charts import confusion_counts
-from hcnet.plotting.hierarchies import drawn_features
+from hcnet.plotting.pictures import drawn_features
 from hcnet.reporting.content import (
     Content,
     LayerView,

@@ -26,7 +26,7 @@ from hcnet.reporting.model_content import (
     parts_figures,
 )
 from hcnet.reporting.page import curve, report_path, write_report
-from hcnet.validation.fitted import is_network
+from hcnet.validation.parameters import is_network
 
 # Parameters that change nothing about a result.
 WATCHING = ("verbose", "callback")

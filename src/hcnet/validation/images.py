@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from hcnet.checks import as_array
+from hcnet.checks import as_array, as_numbers
 from hcnet.images import BoolArray, Images
 from hcnet.validation.parameters import colours_hint
 
@@ -129,19 +129,48 @@ def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> BoolArray:
         ) from None
 
 
-def check_part(part: ArrayLike, name: str = "A part") -> BoolArray:
-    """Zeros and ones of shape (channels, height, width)."""
-    array = as_array(name, part)
-    if array.ndim != 3 or array.size == 0 or array.dtype.kind not in "biuf":
+def check_binary(
+    name: str, value: ArrayLike, shape: str | tuple[int, ...], least: int = 1
+) -> BoolArray:
+    """Zeros and ones of a shape, or with axes of these names; `least` is the smallest length."""
+    array = as_array(name, value)
+    if isinstance(shape, str):
+        fits = array.ndim == len(shape.split(", ")) and len(array) >= least
+        fits, wanted = fits and 0 not in array.shape[1:], f"({shape})"
+    else:
+        fits, wanted = array.shape == shape, str(shape)
+    if not fits or array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
         raise ValueError(
-            f"{name} must be an array of shape (channels, height, width), got dtype {array.dtype} "
-            f"and shape {array.shape}; pass for example one of features_."
+            f"{name} must be zeros and ones of shape {wanted}, got dtype {array.dtype} and shape "
+            f"{array.shape}; see features_, weights_ and denoise of a fitted model."
         )
-    if not np.isin(array, (0, 1)).all():
+    return np.ascontiguousarray(array, bool)
+
+
+def check_counts(counts: ArrayLike, n: int) -> NDArray[np.int64]:
+    """The number of placements of each of `n` features."""
+    array = as_array("counts", counts)
+    if array.shape != (n,) or array.dtype.kind not in "iu" or (array < 0).any():
         raise ValueError(
-            f"{name} must hold only 0 and 1, and there are other values; binarise it first."
+            f"counts must hold a whole number of at least 0 for each of the {n} features, got "
+            f"dtype {array.dtype} and shape {array.shape}; leave it None for none."
         )
-    return array.astype(bool)
+    return array.astype(np.int64)
+
+
+def check_placements(placements: ArrayLike) -> NDArray[np.int64]:
+    """Rows of image, feature, row and column."""
+    rows = as_numbers("placements", placements)
+    if rows.size == 0:
+        return np.zeros((0, 4), np.int64)
+    # No image is so large, and sums of such numbers are still exact.
+    whole = bool(((np.abs(rows) <= 2**31) & (rows == np.rint(rows))).all())
+    if rows.ndim != 2 or rows.shape[1] != 4 or not whole:
+        raise ValueError(
+            f"placements must be rows of four whole numbers (image, feature, row, column), got "
+            f"shape {rows.shape}; pass the result of FeatureLearner.placements."
+        )
+    return rows.astype(np.int64)
 
 
 def check_codes(codes: ArrayLike | sparse.sparray) -> sparse.csr_array:

@@ -23,6 +23,7 @@ from hcnet.hierarchy.inference import METHODS, Inference
 from hcnet.hierarchy.network import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
+from hcnet.validation.images import check_binary
 from hcnet.validation.parameters import check_damping, colours_hint
 
 UNLABELLED = -1
@@ -368,14 +369,8 @@ def check_weights(weights: Sequence[ArrayLike]) -> list[BoolArray]:
             f"weights must be a list of arrays, one per layer from the image upwards, got "
             f"{weights!r}."
         )
-    known = [as_array(f"weights[{k}]", W) for k, W in enumerate(weights)]
-    for k, W in enumerate(known):
-        if W.ndim != 4 or W.size == 0 or W.dtype.kind not in "biuf" or not np.isin(W, (0, 1)).all():
-            raise ValueError(
-                f"weights[{k}] must be zeros and ones of shape (features, channels, height, "
-                f"width), got dtype {W.dtype} and shape {W.shape}; see weights_ of a fitted HCN."
-            )
-    return [np.ascontiguousarray(W.astype(bool)) for W in known]
+    axes = "features, channels, height, width"
+    return [check_binary(f"weights[{k}]", W, axes) for k, W in enumerate(weights)]
 
 
 def check_weight_shapes(weights: Sequence[BoolArray], shapes: Sequence[tuple[int, ...]]) -> None:

@@ -1,9 +1,11 @@
-"""Checks on the parameters of estimators."""
+"""Checks on estimators: their parameters, and whether they are fitted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
 
 from hcnet.checks import check_choice, check_number, check_optional_count, check_pair
 from hcnet.engine.devices import DEVICE_NAMES
@@ -120,3 +122,14 @@ def check_engine(estimator: Any, ready: bool, damping: float | None = 1.0) -> Re
             )
         device = "cpu"
     return engine.on(device if ready else "cpu")
+
+
+def is_network(model: Any) -> bool:
+    """Whether a fitted estimator is a network; an error unless it learned from images."""
+    check_is_fitted(model)
+    if not hasattr(model, "weights_") and not hasattr(model, "features_"):
+        raise TypeError(
+            f"model must have learned from images, and {type(model).__name__} learns from a table; "
+            f"pass a fitted FeatureLearner, HCN or TemplateClassifier."
+        )
+    return hasattr(model, "weights_")

@@ -27,33 +27,21 @@ _or_messages, _damped, _TO_STEPS = compiled.or_messages, compiled.damped, compil
 
 
 @entry
-def _edges(positions, features, offsets, starts, geometry, sign):
-    """The pixels' lists of candidates: pixel ids, where each list begins, candidate ids."""
-    image, width = geometry[0], geometry[1]
-    begin, fill = np.empty(sign.size + 1, np.int64), np.empty(sign.size + 1, np.int64)
-    for pixel in range(begin.size):
-        begin[pixel] = 0
-    members = np.empty(0, np.int32)
-    for counting in (True, False):  # the same walk twice: how long is each list, then fill it
-        for z in range(positions.size):
-            f = features[z]
-            i, r, c = kernels.locate(positions[z], geometry)
-            base = i * image + r * width + c
-            for q in range(starts[f], starts[f + 1]):
-                pixel = base + offsets[q]
-                if sign[pixel] == 0:
-                    continue
-                if counting:
-                    begin[pixel + 1] += 1
-                else:
-                    members[fill[pixel]] = z
-                    fill[pixel] += 1
-        if counting:
-            for pixel in range(sign.size):
-                fill[pixel] = begin[pixel]
-                begin[pixel + 1] += begin[pixel]
-            members = np.empty(begin[-1], np.int32)
-    return begin, members
+def _list_candidates(positions, features, offsets, starts, geometry, sign, following, members):
+    """Write the number of each candidate into the lists of the observed pixels below it.
+
+    `following` is where the next of each pixel goes.  Without `members`, it only counts.
+    """
+    for z in range(positions.size):
+        f = features[z]
+        i, r, c = kernels.locate(positions[z], geometry)
+        base = i * geometry[0] + r * geometry[1] + c
+        for q in range(starts[f], starts[f + 1]):
+            pixel = base + offsets[q]
+            if sign[pixel] != 0:
+                if members.size:
+                    members[following[pixel]] = z
+                following[pixel] += 1
 
 
 @entry
@@ -117,13 +105,13 @@ class PlacementPassing:
         found = [feature.candidates.positions for feature in features]
         self._positions = np.concatenate([*found, np.empty(0, np.int64)])
         self._owners = np.repeat(np.arange(len(features)), [len(x) for x in found])
-        self._begin, self._members = _edges(
-            self._positions,
-            self._owners,
-            *concatenate_offsets(features),
-            canvas.geometry,
-            sign,
-        )
+        below = *concatenate_offsets(features), canvas.geometry, sign
+        counts = np.zeros(sign.size, np.int64)
+        _list_candidates(self._positions, self._owners, *below, counts, np.empty(0, np.int32))
+        self._begin = np.concatenate([[0], np.cumsum(counts)])
+        self._members = np.empty(self._begin[-1], np.int32)
+        following = self._begin[:-1].copy()
+        _list_candidates(self._positions, self._owners, *below, following, self._members)
         self._pixels = np.flatnonzero(np.diff(self._begin))
         noise = priors.noise
         self._evidence = np.where(sign > 0, *on_grid([noise.k1, noise.k0]))

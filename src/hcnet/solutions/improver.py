@@ -142,10 +142,9 @@ class Improver:
             fresh = [f for f, feature in enumerate(features) if feature not in now.features]
             good = _promising(features, fresh, owned, 2 * cost / k1)
             owners = np.searchsorted(owned, good, side="right") - 1
-            placed, keep = kernels.supplant(
+            placements = kernels.supplant(
                 self._sign, cover, placements, positions[good], owners, model
             )
-            placements = placed[keep]
             visited = np.zeros(len(placements), np.int64)
             if near and tuple(features) != now.features:
                 visited[:] = 1
@@ -205,7 +204,6 @@ class Improver:
             # A feature without placements keeps its weights; what it covers still counts.
             placements[placements[:, 1] != frozen] if frozen is not None else placements,
             self.canvas.geometry,
-            self.canvas.size[0],
             priors.noise.k1,
             -priors.noise.k0,
             float(logit(priors.p_W)),

@@ -70,17 +70,21 @@ def find_candidates(sign, offsets, geometry, ratio, found):
     return count
 
 
-@_jit
 def make_cover(placements, offsets, starts, geometry, size):
     """How many placements lie over each pixel."""
-    image, width = geometry[0], geometry[1]
     cover = np.zeros(size, np.int16)
+    _add_cover(placements, offsets, starts, geometry, cover)
+    return cover
+
+
+@_jit
+def _add_cover(placements, offsets, starts, geometry, cover):
+    image, width = geometry[0], geometry[1]
     for z in range(placements.shape[0]):
         f = placements[z, 1]
         base = placements[z, 0] * image + placements[z, 2] * width + placements[z, 3]
         for q in range(starts[f], starts[f + 1]):
             cover[base + offsets[q]] += 1
-    return cover
 
 
 @_called
@@ -102,13 +106,20 @@ def _change(cover, base, offsets, a, b, by):
         cover[base + offsets[q]] += by
 
 
-@_called
-def _bare_windows(sign, cover, geometry):
+def bare_windows(sign, cover, geometry):
     """Uncovered on pixels in the window at every position."""
+    image, width, hs, ws, h, _, n_images = geometry
+    total = np.zeros((n_images, hs + h, width + 1), np.int32)
+    bare = np.empty(n_images * hs * ws, np.int32)
+    _count_bare(sign, cover, geometry, total, bare)
+    return bare
+
+
+@_jit
+def _count_bare(sign, cover, geometry, total, bare):
     image, width, hs, ws, h, w, n_images = geometry
     height = hs + h - 1
     channels = image // (height * width)
-    total = np.zeros((n_images, height + 1, width + 1), np.int32)
     for n in range(n_images):
         for y in range(height):
             along = 0
@@ -117,17 +128,14 @@ def _bare_windows(sign, cover, geometry):
                     p = n * image + (a * height + y) * width + x
                     along += (sign[p] > 0) & (cover[p] == 0)
                 total[n, y + 1, x + 1] = total[n, y, x + 1] + along
-    bare = np.empty(n_images * hs * ws, np.int32)
     for n in range(n_images):
         for r in range(hs):
             for c in range(ws):
                 bare[(n * hs + r) * ws + c] = (
                     total[n, r + h, c + w] - total[n, r, c + w] - total[n, r + h, c]
                 ) + total[n, r, c]
-    return bare
 
 
-@_jit
 def place_greedily(sign, cover, candidates, fits, owned, model):
     """Add the most gainful placement, again and again, while it gains more than it costs.
 
@@ -144,72 +152,65 @@ def place_greedily(sign, cover, candidates, fits, owned, model):
     window holds too few uncovered pixels by then are left out.
     Returns the placements; `cover` changes in place.
     """
+    _, _, geometry, k1, _, cost = model
+    gains = k1 * fits
+    scale = (BUCKETS - 1) / max(gains.max(initial=cost) - cost, 1e-9)
+    # Covering more leaves fewer pixels bare, so that what has too few now is out for good.
+    bare = bare_windows(sign, cover, geometry)
+    left = np.flatnonzero((gains > cost) & (k1 * bare[candidates] > cost))
+    which, owner = candidates[left], np.searchsorted(owned, left, side="right") - 1
+    bucket = ((gains[left] - cost) * scale).astype(np.int64)
+    head, after = np.full(BUCKETS, -1), np.empty(len(left), np.int64)
+    placed = np.empty((len(left), 4), np.int64)
+    count = seen = 0
+    for tier in range(TIERS - 1, -1, -1):
+        if seen != count:
+            bare, seen = bare_windows(sign, cover, geometry), count
+        lowest, beyond = tier * BUCKETS // TIERS, (tier + 1) * BUCKETS // TIERS
+        joins = (lowest <= bucket) & (bucket < beyond) & (k1 * bare[which] > cost)
+        queue = head, after, bucket, np.flatnonzero(joins)
+        count = _place_tier(sign, cover, which, owner, queue, lowest, scale, model, placed, count)
+    return placed[:count]
+
+
+@_jit
+def _place_tier(sign, cover, which, owner, queue, lowest, scale, model, placed, count):
+    """Place from the queue, which some candidates join, down to the lowest bucket of a tier.
+
+    Each bucket is a linked list: `head` is its first candidate, `after` the next of each.
+    """
     offsets, starts, geometry, k1, k0, cost = model
     image, width = geometry[0], geometry[1]
-    n = candidates.size
-    top = cost
-    for z in range(n):
-        top = max(top, k1 * fits[z])
-    scale = (BUCKETS - 1) / max(top - cost, 1e-9)
-    # Covering more leaves fewer pixels bare, so that what has too few now is out for good.
-    bare = _bare_windows(sign, cover, geometry)
-    left = 0
-    for z in range(n):
-        left += k1 * min(fits[z], bare[candidates[z]]) > cost
-    which = np.empty(left, np.int64)
-    owner = np.empty(left, np.int64)
-    bucket = np.empty(left, np.int64)
-    left = 0
-    for f in range(owned.size - 1):
-        for z in range(owned[f], owned[f + 1]):
-            if k1 * min(fits[z], bare[candidates[z]]) > cost:
-                which[left] = candidates[z]
-                owner[left] = f
-                bucket[left] = int((k1 * fits[z] - cost) * scale)
-                left += 1
-    head = np.empty(BUCKETS, np.int64)
-    for b in range(BUCKETS):
-        head[b] = -1
-    after = np.empty(left, np.int64)
-    placed = np.empty((left, 4), np.int64)
-    count = 0
-    seen = 0
-    highest = BUCKETS
-    for tier in range(TIERS - 1, -1, -1):
-        lowest = tier * BUCKETS // TIERS
-        if seen != count:
-            bare = _bare_windows(sign, cover, geometry)
-            seen = count
-        for z in range(left):
-            if lowest <= bucket[z] < highest and k1 * bare[which[z]] > cost:
-                after[z] = head[bucket[z]]
-                head[bucket[z]] = z
-        highest = lowest
-        b = BUCKETS - 1
-        while b >= lowest:
-            z = head[b]
-            if z < 0:
-                b -= 1
-                continue
-            head[b] = after[z]
-            f = owner[z]
-            i, r, c = locate(which[z], geometry)
-            base = i * image + r * width + c
-            gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
-            if gain <= cost + 1e-6:
-                continue
-            now = min(int((gain - cost) * scale), b)
-            if now < b:
-                after[z] = head[now]
-                head[now] = z
-                continue
-            _change(cover, base, offsets, starts[f], starts[f + 1], 1)
-            placed[count, 0] = i
-            placed[count, 1] = f
-            placed[count, 2] = r
-            placed[count, 3] = c
-            count += 1
-    return placed[:count]
+    head, after, bucket, joins = queue
+    for x in range(joins.size):
+        z = joins[x]
+        after[z] = head[bucket[z]]
+        head[bucket[z]] = z
+    b = head.size - 1
+    while b >= lowest:
+        z = head[b]
+        if z < 0:
+            b -= 1
+            continue
+        head[b] = after[z]
+        f = owner[z]
+        i, r, c = locate(which[z], geometry)
+        base = i * image + r * width + c
+        gain = _gain(sign, cover, base, offsets, starts[f], starts[f + 1], k1, k0)
+        if gain <= cost + 1e-6:
+            continue
+        now = np.int64((gain - cost) * scale)
+        if now < b:
+            after[z] = head[now]
+            head[now] = z
+            continue
+        _change(cover, base, offsets, starts[f], starts[f + 1], 1)
+        placed[count, 0] = i
+        placed[count, 1] = f
+        placed[count, 2] = r
+        placed[count, 3] = c
+        count += 1
+    return count
 
 
 @_jit
@@ -248,7 +249,6 @@ def tile_candidates(candidates, fits, geometry, ordered, begin):
         count[tile[z]] += 1
 
 
-@_jit
 def exchange(sign, cover, placements, turn, tiled, visited, changed, model):
     """Take out one placement at a time and put the best candidate near it in its place.
 
@@ -262,21 +262,24 @@ def exchange(sign, cover, placements, turn, tiled, visited, changed, model):
     Returns which placements are left and how many changes there were; `placements` and `cover`
     change in place.
     """
+    keep = np.ones(len(placements), np.bool_)
+    bare, clock = bare_windows(sign, cover, model[2]), int(changed.max(initial=0))
+    known = turn, tiled, visited, changed, clock, model
+    return keep, _exchange(sign, cover, bare, placements, keep, *known)
+
+
+@_jit
+def _exchange(sign, cover, bare, placements, keep, turn, tiled, visited, changed, clock, model):
     offsets, starts, geometry, k1, k0, cost = model
     image, width, hs, ws, h, w, _ = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
     candidates, fits, begin, best_fits = tiled
-    keep = np.empty(placements.shape[0], np.bool_)
     changes = 0
-    bare = _bare_windows(sign, cover, geometry)
-    clock = 0
-    for tile in range(changed.size):
-        clock = max(clock, changed[tile])
-    for z in turn:
+    for y in range(turn.size):
+        z = turn[y]
         i, f0 = placements[z, 0], placements[z, 1]
         r0, c0 = placements[z, 2], placements[z, 3]
-        keep[z] = True
         # What covers the windows in reach of this one stands at most two tiles away.
         latest = -1
         for tr in range(max(0, r0 // h - 2), min(rows, r0 // h + 3)):
@@ -331,37 +334,37 @@ def exchange(sign, cover, placements, turn, tiled, visited, changed, model):
         placements[z, 1] = bf
         placements[z, 2] = br
         placements[z, 3] = bc
-    return keep, changes
+    return changes
 
 
-@_jit
 def supplant(sign, cover, placements, candidates, features, model):
     """Put in one candidate at a time, in order, and take out all that do not pay beside it.
 
     Kept where that gains.  (Where two placements together explain what one could, taking out
     either leaves the one nothing to gain: `exchange` does not find it.)
-    Returns all placements and which of them are left; `cover` changes in place.
+    Returns the placements that are left; `cover` changes in place.
     """
+    _, _, hs, ws, h, w, n_images = model[2]
+    n, most = len(placements), len(placements) + len(candidates)
+    placed = np.concatenate([placements, np.empty((len(candidates), 4), np.int64)])
+    keep = np.ones(most, np.bool_)
+    head = np.full(n_images * -(-hs // h) * -(-ws // w), -1)
+    after, out = np.empty((2, most), np.int64)
+    n = _supplant(sign, cover, placed, n, keep, head, after, out, candidates, features, model)
+    return placed[:n][keep[:n]]
+
+
+@_jit
+def _supplant(sign, cover, placed, n, keep, head, after, out, candidates, features, model):
+    """`head` is the first placement of each tile, `after` the next of each, `out` scratch space."""
     offsets, starts, geometry, k1, k0, cost = model
-    image, width, hs, ws, h, w, n_images = geometry
+    image, width, hs, ws, h, w, _ = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
-    n = placements.shape[0]
-    placed = np.empty((n + candidates.size, 4), np.int64)
-    head = np.empty(n_images * rows * cols, np.int64)
-    for tile in range(head.size):
-        head[tile] = -1
-    after = np.empty(n + candidates.size, np.int64)
-    keep = np.empty(n + candidates.size, np.bool_)
-    for z in range(n + candidates.size):
-        keep[z] = True
     for z in range(n):
-        for k in range(4):
-            placed[z, k] = placements[z, k]
         tile = (placed[z, 0] * rows + placed[z, 2] // h) * cols + placed[z, 3] // w
         after[z] = head[tile]
         head[tile] = z
-    out = np.empty(n + candidates.size, np.int64)
     for x in range(candidates.size):
         i, r, c = locate(candidates[x], geometry)
         f = features[x]
@@ -403,31 +406,29 @@ def supplant(sign, cover, placements, candidates, features, model):
             at = i * image + placed[z, 2] * width + placed[z, 3]
             _change(cover, at, offsets, starts[g], starts[g + 1], 1)
             keep[z] = True
-    return placed[:n], keep[:n]
+    return n
+
+
+def fit_weights(sign, cover, W, placements, geometry, k1, k0, prior, sweeps):
+    """Set every weight to its better value given all else; `W` and `cover` change in place.
+
+    Returns which features have changed.
+    """
+    image, width, hs, _, h, _, _ = geometry
+    of_feature = placements[np.argsort(placements[:, 1], kind="stable")]
+    start = np.searchsorted(of_feature[:, 1], np.arange(len(W) + 1))
+    base = of_feature[:, 0] * image + of_feature[:, 2] * width + of_feature[:, 3]
+    touched = np.zeros(len(W), np.bool_)
+    size = hs + h - 1, width
+    _fit_weights(sign, cover, W, start, base, size, k1, k0, prior, sweeps, touched)
+    return touched
 
 
 @_jit
-def fit_weights(sign, cover, W, placements, geometry, height, k1, k0, prior, sweeps):
-    """Set every weight to its better value given all else; `W` and `cover` change in place."""
-    image, width = geometry[0], geometry[1]
+def _fit_weights(sign, cover, W, start, base, size, k1, k0, prior, sweeps, touched):
+    """`base` are the placements of all features, those of feature f from ``start[f]`` on."""
+    height, width = size
     F, A, h, w = W.shape
-    touched = np.empty(F, np.bool_)
-    start = np.empty(F + 1, np.int64)
-    fill = np.empty(F, np.int64)
-    start[0] = 0
-    for f in range(F):
-        fill[f] = 0
-        touched[f] = False
-    for z in range(placements.shape[0]):
-        fill[placements[z, 1]] += 1
-    for f in range(F):
-        start[f + 1] = start[f] + fill[f]
-        fill[f] = start[f]
-    base = np.empty(placements.shape[0], np.int64)
-    for z in range(placements.shape[0]):
-        f = placements[z, 1]
-        base[fill[f]] = placements[z, 0] * image + placements[z, 2] * width + placements[z, 3]
-        fill[f] += 1
     for _ in range(sweeps):
         changes = 0
         for f in range(F):
@@ -456,21 +457,25 @@ def fit_weights(sign, cover, W, placements, geometry, height, k1, k0, prior, swe
                                 cover[base[z] + at] += want - on
         if changes == 0:
             break
-    return touched
 
 
-@_jit
 def count_votes(sign, cover, weights, placements, geometry):
     """On and off pixels that a weight of one feature decides, also those outside its window.
 
     Both are (channels, 3 h - 2, 3 w - 2): all weights that a window can have which shares at
     least one with the present one, in the middle.  `placements` are those of the feature.
     """
+    h, w = geometry[4], geometry[5]
+    on, off = np.zeros((2, len(weights), 3 * h - 2, 3 * w - 2), np.int64)
+    _add_votes(sign, cover, weights, placements, geometry, on, off)
+    return on, off
+
+
+@_jit
+def _add_votes(sign, cover, weights, placements, geometry, on, off):
     image, width, hs, _, h, w, _ = geometry
     height = hs + h - 1
     A = weights.shape[0]
-    on = np.zeros((A, 3 * h - 2, 3 * w - 2), np.int64)
-    off = np.zeros((A, 3 * h - 2, 3 * w - 2), np.int64)
     for z in range(placements.shape[0]):
         top, left = placements[z, 2] - h + 1, placements[z, 3] - w + 1
         for a in range(A):
@@ -483,7 +488,6 @@ def count_votes(sign, cover, weights, placements, geometry):
                     if cover[row + j] == own:
                         on[a, i, j] += sign[row + j] > 0
                         off[a, i, j] += sign[row + j] < 0
-    return on, off
 
 
 @_jit

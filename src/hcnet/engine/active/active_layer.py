@@ -151,14 +151,12 @@ class ActivePassing(Stateful):
         messages yet.
         """
         g, edges = self._g, self._edges
-        is_active = np.zeros(self._n_images * g.positions * g.features, bool)
-        is_active[edges.where] = True
         belief = self._all_sums() + self._prior
         out = np.full(len(self._E), -HUGE, np.float32)
         lists = closed_form.list_nonzero(g, self._U, self._W, above=least).arrays
         reach = np.float32(np.abs(self._U).max())
         closed_form.down_from_inactive(
-            self._n_images, g, self._U, reach, lists, belief, is_active, np.float32(least), out
+            self._n_images, g, self._U, reach, lists, belief, self._is_active(), np.float32(least), out
         )
         trees_down(edges.lists, self._S, self._W, edges.scratch(1), out)
         return from_board(self._layer, np.clip(out, -HUGE, HUGE), self._n_images)
@@ -256,7 +254,7 @@ class ActivePassing(Stateful):
             features_last(g, self._W),
             closed_form.list_nonzero(g, self._U, self._W).arrays,
             self._prior,
-            self._edges.where,
+            self._is_active(),
             self._reach(),
             threshold,
             found,
@@ -266,14 +264,17 @@ class ActivePassing(Stateful):
         which = np.arange(most) < counts[:, None]
         return found[which], beliefs[which]
 
+    def _is_active(self) -> BoolArray:
+        found = np.zeros(self._n_placements, bool)
+        found[self._edges.where] = True
+        return found
+
     def _reach(self) -> FloatArray:
         """The most that a placement at each position can have as its belief."""
         g, prior = self._g, self._prior
         if len(prior) > 1:
             prior = prior.reshape(-1, g.features).max(axis=1)
-        out = np.empty(self._n_images * g.positions, np.float32)
-        closed_form.reach_of_calls(self._n_images, g, self._U, out)
-        return np.asarray(out + prior, dtype=np.float32)
+        return closed_form.reach_of_calls(g, self._U) + prior
 
 
 def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1, threads: int = 1) -> int:
@@ -282,7 +283,7 @@ def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1, threads: i
     n, tiles = n_images, tiling(g, n_images)
     capacity = min(tiles.tiles * tiles.capacity, n * g.positions * g.features)
     edges = 2 * capacity * g.edges * EDGE_BYTES  # old and new ones, while the set changes
-    boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * 5 * 8
+    boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * (5 * 8 + g.features)
     sums = threads * tiles.height * g.width * g.features * 4  # `find_candidates`
     found = tiles.tiles * admission.AT_ONCE * 12 + sums
     weights = 4 * g.edges * g.features * (5 + (lanes if lanes > 1 else 0))

@@ -114,63 +114,26 @@ def add_all_messages(first, last, g, U, W, lists, out):
                 out[job * row + x] = total
 
 
-@parallel
-def reach_of_calls(first, last, g, U, out):
-    """The most that trees that call can tell a placement at each position; a job is an image.
+def reach_of_calls(g: Geometry, U: FloatArray) -> FloatArray:
+    """The most that trees that call can tell a placement at each position, image by image.
 
-    Sums over a window from those over its neighbours, in double precision and a little too large:
-    what was added and taken away again leaves its rounding behind.
+    Sums over windows, in double precision and a little too large: cumulative sums leave their
+    rounding behind.
     """
-    U_at, down = pointer(U), np.empty(g.board_width)
-    for n in range(first, last):
-        down[:] = 0
-        for line in range(g.board_height):
-            i = line - g.window_height + 1
-            for a in range(g.channels):
-                at = ((n * g.channels + a) * g.board_height + line) * g.board_width
-                gone = at - g.window_height * g.board_width
-                for c in range(g.board_width):
-                    down[c] += larger(U_at[at + c], np.float32(0))
-                if i > 0:
-                    for c in range(g.board_width):
-                        down[c] -= larger(U_at[gone + c], np.float32(0))
-            if i < 0:
-                continue
-            total = 0.0
-            for c in range(g.board_width):
-                j = c - g.window_width + 1
-                total += down[c]
-                if j >= 0:
-                    out[(n * g.height + i) * g.width + j] = total * (1 + 1e-6) + 1e-6
-                    total -= down[j]
-
-
-@inlined
-def _first_from(numbers, least):
-    """Where the first of some sorted numbers is that is not below `least`."""
-    low, high = 0, numbers.size
-    while low < high:
-        middle = (low + high) // 2
-        if numbers[middle] < least:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@inlined
-def _lowest(beliefs, tile):
-    """Where the first of the lowest beliefs of a tile is."""
-    k = 0
-    for z in range(1, beliefs.shape[1]):
-        if beliefs[tile, z] < beliefs[tile, k]:
-            k = z
-    return k
+    boards = U.reshape(-1, g.channels, g.board_height, g.board_width)
+    total = np.zeros((len(boards), g.board_height + 1, g.board_width + 1))
+    np.maximum(boards, 0).sum(axis=1, dtype=np.double, out=total[:, 1:, 1:])
+    for axis in (1, 2):
+        np.cumsum(total, axis=axis, out=total)
+    h, w = g.window_height, g.window_width
+    below, above = total[:, h:], total[:, : g.height]
+    sums = below[..., w:] - below[..., : g.width] - above[..., w:] + above[..., : g.width]
+    return (sums * (1 + 1e-6) + 1e-6).astype(np.float32).reshape(-1)
 
 
 @parallel
 def find_candidates(
-    begin, end, tiles, g, U, W, lists, prior, active, reach, threshold, found, beliefs, counts
+    begin, end, tiles, g, U, W, lists, prior, is_active, reach, threshold, found, beliefs, counts
 ):
     """The most probable inactive placements of every tile whose belief is above the threshold.
 
@@ -185,40 +148,26 @@ def find_candidates(
     for job in range(begin, end):
         n, first = job // down, (job % down) * tile_height
         last = min(first + tile_height, g.height)
-        for x in range(across):
-            counts[job * across + x] = 0
-        within = 0  # positions that may have a candidate, of all tiles and of each
-        for i in range(first, last):
-            for j in range(g.width):
-                position = (n * g.height + i) * g.width + j
-                if reach[position] > threshold[n]:
-                    counts[job * across + j // tile_width] += 1
-                    within += 1
-        if within == 0:
+        within = False  # reach of a position that may have a candidate
+        for position in range((n * g.height + first) * g.width, (n * g.height + last) * g.width):
+            within = within or reach[position] > threshold[n]
+        if not within:
             continue
         sums = np.zeros((last - first) * g.width * g.features, np.float32)
         _add_from_calling_trees(n, first, last, g, U_at, W_at, calls_at, lines_at, pointer(sums))
         for x in range(across):
-            tile, m, bar = job * across + x, 0, threshold[n]
-            if counts[tile] == 0:
-                continue
+            tile, m, k, bar = job * across + x, 0, 0, threshold[n]
             for i in range(first, last):
-                row = (n * g.height + i) * g.width
-                p = _first_from(active, (row + x * tile_width) * g.features)
                 for j in range(x * tile_width, min((x + 1) * tile_width, g.width)):
-                    position = row + j
+                    position = (n * g.height + i) * g.width + j
                     if reach[position] <= bar:
                         continue
                     corner = first_element(n, i, j, g)
-                    at = np.uint64(((i - first) * g.width + j) * g.features)
+                    at = ((i - first) * g.width + j) * g.features
                     for f in range(g.features):
                         number = position * g.features + f
-                        b = sums[at + np.uint64(f)] + prior[number if prior.size > 1 else 0]
-                        if b <= bar:
-                            continue
-                        while p < active.size and active[p] < number:
-                            p += 1
-                        if p < active.size and active[p] == number:
+                        b = sums[at + f] + prior[number if prior.size > 1 else 0]
+                        if b <= bar or is_active[number]:
                             continue
                         between = features[f], features[f + 1]
                         b = _add_from_other_trees(
@@ -226,15 +175,18 @@ def find_candidates(
                         )
                         if b <= bar:
                             continue
-                        # The best so far; once there are enough, the worst of them is the bar.
-                        k = m
+                        # The best so far; once there are enough, the worst of them is the bar,
+                        # and the next takes its place.
+                        found[tile, k], beliefs[tile, k] = number, b
                         if m < most:
                             m += 1
-                        else:
-                            k = _lowest(beliefs, tile)
-                        found[tile, k], beliefs[tile, k] = number, b
+                        k = m
                         if m == most:
-                            bar = beliefs[tile, _lowest(beliefs, tile)]
+                            k = 0
+                            for z in range(1, most):
+                                if beliefs[tile, z] < beliefs[tile, k]:
+                                    k = z
+                            bar = beliefs[tile, k]
             counts[tile] = m
 
 

@@ -316,9 +316,7 @@ def test_fitted_weights_are_the_better_ones(shape, seed):
     p = Problem(shape, seed, F=2)
     W = p.W.astype(np.int8)
     cover = p.make_cover(p.placements)
-    touched = kernels.fit_weights(
-        p.sign, cover, W, p.placements, p.geometry, K1, K0, -0.7, 2
-    )
+    touched = kernels.fit_weights(p.sign, cover, W, p.placements, p.geometry, K1, K0, -0.7, 2)
     np.testing.assert_array_equal(W, slow_fit(p, p.W, p.placements, -0.7, 2))
     np.testing.assert_array_equal(
         cover.reshape(p.canvas.sign.shape), p.cover(p.placements, W.astype(bool))

@@ -70,7 +70,7 @@ def find_candidates(sign, offsets, geometry, ratio, found):
     return count
 
 
-def make_cover(placements, offsets, starts, geometry, size):
+def make_cover(placements: Any, offsets: Any, starts: Any, geometry: Any, size: Any) -> Any:
     """How many placements lie over each pixel."""
     cover = np.zeros(size, np.int16)
     _add_cover(placements, offsets, starts, geometry, cover)
@@ -106,9 +106,9 @@ def _change(cover, base, offsets, a, b, by):
         cover[base + offsets[q]] += by
 
 
-def bare_windows(sign, cover, geometry):
+def bare_windows(sign: Any, cover: Any, geometry: Any) -> Any:
     """Uncovered on pixels in the window at every position."""
-    image, width, hs, ws, h, _, n_images = geometry
+    _, width, hs, ws, h, _, n_images = geometry
     total = np.zeros((n_images, hs + h, width + 1), np.int32)
     bare = np.empty(n_images * hs * ws, np.int32)
     _count_bare(sign, cover, geometry, total, bare)
@@ -136,7 +136,9 @@ def _count_bare(sign, cover, geometry, total, bare):
                 ) + total[n, r, c]
 
 
-def place_greedily(sign, cover, candidates, fits, owned, model):
+def place_greedily(
+    sign: Any, cover: Any, candidates: Any, fits: Any, owned: Any, model: Any
+) -> Any:
     """Add the most gainful placement, again and again, while it gains more than it costs.
 
     Candidates come feature by feature, those of feature f from ``owned[f]`` on; k1 × `fits` is
@@ -249,7 +251,16 @@ def tile_candidates(candidates, fits, geometry, ordered, begin):
         count[tile[z]] += 1
 
 
-def exchange(sign, cover, placements, turn, tiled, visited, changed, model):
+def exchange(
+    sign: Any,
+    cover: Any,
+    placements: Any,
+    turn: Any,
+    tiled: Any,
+    visited: Any,
+    changed: Any,
+    model: Any,
+) -> Any:
     """Take out one placement at a time and put the best candidate near it in its place.
 
     `tiled` are candidates, how well they fit, where those of feature f in a tile begin (``begin[f,
@@ -337,7 +348,9 @@ def _exchange(sign, cover, bare, placements, keep, turn, tiled, visited, changed
     return changes
 
 
-def supplant(sign, cover, placements, candidates, features, model):
+def supplant(
+    sign: Any, cover: Any, placements: Any, candidates: Any, features: Any, model: Any
+) -> Any:
     """Put in one candidate at a time, in order, and take out all that do not pay beside it.
 
     Kept where that gains.  (Where two placements together explain what one could, taking out
@@ -409,7 +422,17 @@ def _supplant(sign, cover, placed, n, keep, head, after, out, candidates, featur
     return n
 
 
-def fit_weights(sign, cover, W, placements, geometry, k1, k0, prior, sweeps):
+def fit_weights(
+    sign: Any,
+    cover: Any,
+    W: Any,
+    placements: Any,
+    geometry: Any,
+    k1: Any,
+    k0: Any,
+    prior: Any,
+    sweeps: Any,
+) -> Any:
     """Set every weight to its better value given all else; `W` and `cover` change in place.
 
     Returns which features have changed.
@@ -459,7 +482,7 @@ def _fit_weights(sign, cover, W, start, base, size, k1, k0, prior, sweeps, touch
             break
 
 
-def count_votes(sign, cover, weights, placements, geometry):
+def count_votes(sign: Any, cover: Any, weights: Any, placements: Any, geometry: Any) -> Any:
     """On and off pixels that a weight of one feature decides, also those outside its window.
 
     Both are (channels, 3 h - 2, 3 w - 2): all weights that a window can have which shares at

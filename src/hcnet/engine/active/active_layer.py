@@ -154,10 +154,9 @@ class ActivePassing(Stateful):
         belief = self._all_sums() + self._prior
         out = np.full(len(self._E), -HUGE, np.float32)
         lists = closed_form.list_nonzero(g, self._U, self._W, above=least).arrays
+        beliefs = belief, self._is_active(), np.float32(least)
         reach = np.float32(np.abs(self._U).max())
-        closed_form.down_from_inactive(
-            self._n_images, g, self._U, reach, lists, belief, self._is_active(), np.float32(least), out
-        )
+        closed_form.down_from_inactive(self._n_images, g, self._U, reach, lists, *beliefs, out)
         trees_down(edges.lists, self._S, self._W, edges.scratch(1), out)
         return from_board(self._layer, np.clip(out, -HUGE, HUGE), self._n_images)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hcnet.engine.active.geometry import Geometry, IntArray, first_element
-from hcnet.engine.cpu_compilation import compiled, inlined, larger, parallel, pointer
+from hcnet.engine.cpu_compilation import compiled, inlined, parallel, pointer
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
 

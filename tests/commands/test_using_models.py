@@ -78,7 +78,7 @@ def test_inpaint_fills_in_under_the_mask_and_nowhere_else(parts, folder, tmp_pat
     half = folder / "half.npy"
     np.save(half, np.ones((3, 5)))
     wrong = inside("inpaint", parts[0], scan, "--mask", half, "-o", tmp_path / "c.npy")
-    assert "holds 1 masks of 3×5 for 1 images of 24×24" in one_sentence(wrong)
+    assert "holds a mask of 3×5 for an image of 24×24" in one_sentence(wrong)
 
 
 def test_encode_and_render_are_each_other_s_opposite(parts, folder, tmp_path, hcnet):

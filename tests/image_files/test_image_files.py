@@ -157,21 +157,17 @@ def test_a_mask_is_one_for_all_images_or_one_for_each(tmp_path):
     np.save(tmp_path / "images.npy", np.where(bits(2, 8, 9, seed=2), np.nan, on))
     write_images(tmp_path / "one.png", hidden[:1])
     write_images(tmp_path / "each.tif", hidden)
-    images = read_images(tmp_path / "images.npy")
-    np.testing.assert_array_equal(
-        images.with_mask(tmp_path / "one.png").mask, images.mask | hidden[:1, None]
-    )
-    np.testing.assert_array_equal(
-        images.with_mask(tmp_path / "each.tif").mask, images.mask | hidden[:, None]
-    )
+    path = tmp_path / "images.npy"
+    missing = read_images(path).mask
+    for name, expected in (("one.png", hidden[:1]), ("each.tif", hidden)):
+        found = read_images(path, mask=tmp_path / name)
+        np.testing.assert_array_equal(found.mask, missing | expected[:, None])
+        first = read_images(path, mask=tmp_path / name, first=1)
+        np.testing.assert_array_equal(first.mask, found.mask[:1])
+        np.testing.assert_array_equal(first.X, found.X[:1])
     np.save(tmp_path / "three.npy", bits(3, 8, 9))
-    with pytest.raises(ValueError, match="holds 3 masks of 8×9 for 2 images of 8×9"):
-        images.with_mask(tmp_path / "three.npy")
-    first = read_images(tmp_path / "images.npy", first=1)
-    assert (images.X[:1] == first.X).all()
-    np.testing.assert_array_equal(
-        first.with_mask(tmp_path / "each.tif", of_more=True).mask, first.mask | hidden[:1, None]
-    )
+    with pytest.raises(ValueError, match="holds 3 masks for 2 images"):
+        read_images(path, mask=tmp_path / "three.npy")
 
 
 @pytest.mark.parametrize("name", ["one.png", "each.tif"])

@@ -64,7 +64,8 @@ def read(
     """The images of a command, or the `first` of them, with the missing pixels of a mask file."""
     from hcnet.image_files import read_images
 
-    images = read_images(options.images, threshold=options.threshold, ink=options.ink, first=first)
+    how = {"threshold": options.threshold, "ink": options.ink}
+    images = read_images(options.images, **how, mask=mask, first=first)
     begins = "" if first is None else "a stream that begins with "
     note(options, f"{begins}{images.summary()}")
-    return images if mask is None else images.with_mask(mask, of_more=first is not None)
+    return images

@@ -13,7 +13,6 @@ from hcnet.images import BoolArray
 from hcnet.names import INKS
 
 OTSU = "otsu"
-
 # Bins of the histogram in which the threshold is searched: the shades of an 8-bit image.
 BINS = 256
 # A page whose dark and bright pixels differ by less than this share of the whole range is blank:
@@ -30,6 +29,10 @@ class Binarised:
     threshold: float | None  # None: the image has at most two values
     binary: bool  # the image holds 0 and 1 only, and bright pixels are on
 
+    def on(self, dark: bool) -> BoolArray:
+        """The pixels of ink, which is dark or bright."""
+        return (self.bright ^ dark) & ~self.missing
+
 
 def otsu_threshold(shades: NDArray[Any]) -> float:
     """Otsu's threshold, which maximises the variance between dark and bright pixels.
@@ -41,13 +44,11 @@ def otsu_threshold(shades: NDArray[Any]) -> float:
         return low
     counts, edges = np.histogram(shades, BINS, (low, high))
     middles = (edges[:-1] + edges[1:]) / 2
+    # Neither is 0, because the darkest shade is in the first bin and the brightest in the last.
     below = counts.cumsum()[:-1].astype(float)
     above = counts.sum() - below
     sums = (counts * middles).cumsum()
-    between = np.zeros(BINS - 1)
-    both = (below > 0) & (above > 0)
-    means = sums[:-1][both] / below[both], (sums[-1] - sums[:-1][both]) / above[both]
-    between[both] = below[both] * above[both] * (means[0] - means[1]) ** 2
+    between = below * above * (sums[:-1] / below - (sums[-1] - sums[:-1]) / above) ** 2
     best = np.flatnonzero(between >= between.max() * (1 - 1e-12))
     return float((edges[best[0] + 1] + edges[best[-1] + 1]) / 2)
 
@@ -65,7 +66,8 @@ def split_shades(
     if not known.size:
         return Binarised(np.zeros(shades.shape, bool), missing, None, True)
     low, high = float(known.min()), float(known.max())
-    if {low, high} <= {0.0, 1.0} and ((known == low) | (known == high)).all():
+    two_shades = bool(((known == low) | (known == high)).all())
+    if two_shades and {low, high} <= {0.0, 1.0}:
         return Binarised(shades == 1, missing, None, True)
     if not isinstance(threshold, str):
         return Binarised(shades > threshold, missing, float(threshold), False)
@@ -73,8 +75,7 @@ def split_shades(
     if low == high or (white is not None and _contrast(known, cut) < LEAST_CONTRAST * white):
         middle = low if white is None else white / 2
         return Binarised(np.full(shades.shape, bool(known.mean() > middle)), missing, None, False)
-    two = bool(((known == low) | (known == high)).all())
-    return Binarised(shades > cut, missing, None if two else cut, False)
+    return Binarised(shades > cut, missing, None if two_shades else cut, False)
 
 
 def _contrast(known: NDArray[Any], threshold: float) -> float:
@@ -104,17 +105,14 @@ def binarise(shades: NDArray[Any], threshold: float | str = OTSU, ink: str = "au
         ink: whether "bright" or "dark" pixels are on; "auto": whichever are rarer.
 
     """
-    array = np.asarray(shades)
-    cut = split_shades(array, check_threshold(threshold))
-    return (cut.bright ^ ink_is_dark([cut], ink)) & ~cut.missing
+    cut = split_shades(np.asarray(shades), check_threshold(threshold))
+    return cut.on(ink_is_dark([cut], ink))
 
 
 def check_threshold(threshold: float | str) -> float | str:
     """The word "otsu", or a number."""
-    if threshold == OTSU:
-        return OTSU
     try:
-        return float(threshold)
+        return OTSU if threshold == OTSU else float(threshold)
     except (TypeError, ValueError):
         raise ValueError(
             f"threshold must be 'otsu' or a number (the shade above which pixels are bright), got "

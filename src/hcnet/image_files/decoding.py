@@ -1,4 +1,4 @@
-"""Image files decoded as grey pages: one (height, width) array per image."""
+"""Image files decoded as grey pages: one (channels, height, width) array per image."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ ARRAY_SUFFIXES = frozenset({".npy", ".npz"})
 # Names of the images in an archive of arrays.
 IMAGE_KEYS = ("X", "images")
 
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
 _DAMAGE = (UnidentifiedImageError, OSError, EOFError, SyntaxError, zipfile.BadZipFile)
 
 
@@ -30,97 +33,78 @@ class Page:
 
     path: Path
     number: int  # from 0 within its file
-    shades: NDArray[Any]  # (height, width), or (channels, height, width) of an array
+    shades: NDArray[Any]  # (channels, height, width)
     white: float | None  # the brightest possible shade; None: unknown
 
 
-def find_files(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+def find_files(paths: Paths) -> list[Path]:
     """The files of a list of files and folders, those of a folder in the order of their names.
 
     Folders are searched with their subfolders; files that are no images are skipped.
     """
     files: list[Path] = []
-    for path in map(Path, paths):
-        if not path.is_dir():
+    for path in map(Path, [paths] if isinstance(paths, str | os.PathLike) else paths):
+        if path.is_file():
             files.append(path)
             continue
-        found = sorted(p for p in path.rglob("*") if is_image(p) and p.is_file())
+        if not path.is_dir():
+            raise FileNotFoundError(f"{path} is not there; pass an image file or a folder of them.")
+        found = [p for p in path.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file()]
         if not found:
             raise FileNotFoundError(
                 f"{path} holds no image files; known endings are "
                 f"{', '.join(sorted(IMAGE_SUFFIXES))}."
             )
-        files += found
+        files += sorted(found)
+    if not files:
+        raise FileNotFoundError("No image was passed; pass at least a file or a folder.")
     return files
 
 
-def is_image(path: Path) -> bool:
-    """Whether a file is an image by its ending."""
-    return path.suffix.lower() in IMAGE_SUFFIXES
-
-
 def pages(path: Path) -> Iterator[Page]:
-    """The images of a file, each decoded when it is asked for.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, of an unknown kind, or claims to be enormous.
-
-    """
-    _check_there(path)
+    """The images of a file, each decoded when it is asked for."""
     if path.suffix.lower() in ARRAY_SUFFIXES:
-        yield from _array_pages(path)
+        array = _images_array(path)
+        _check_size(path, array.shape[-1], array.shape[-2])
+        white = 255.0 if array.dtype == np.uint8 else None
+        for number, shades in enumerate(array):
+            yield Page(path, number, shades.reshape(-1, *shades.shape[-2:]), white)
         return
-    try:
-        with _opened(path) as file:
-            for number in range(getattr(file, "n_frames", 1)):
-                file.seek(number)
-                _check_size(path, *file.size)
-                shades, white = _shades(path, file)
-                yield Page(path, number, shades, white)
-    except _DAMAGE as error:
-        raise _unreadable(path, error) from error
+    with _opened(path) as file:
+        for number in range(getattr(file, "n_frames", 1)):
+            file.seek(number)
+            _check_size(path, *file.size)
+            shades, white = _shades(path, file)
+            yield Page(path, number, shades[None], white)
 
 
 def count_pages(path: Path) -> int:
-    """The number of images in a file, without decoding any.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, or of no known kind.
-
-    """
-    _check_there(path)
+    """The number of images in a file, without decoding any."""
     if path.suffix.lower() in ARRAY_SUFFIXES:
         return len(_images_array(path))
+    with _opened(path) as file:
+        return int(getattr(file, "n_frames", 1))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image.Image]:
+    """An image file that is open; damage found meanwhile is reported with its name."""
     try:
-        with _opened(path) as file:
-            return int(getattr(file, "n_frames", 1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            file = Image.open(path)  # reads the size, and decodes nothing
+        with file:
+            yield file
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise _too_large(path) from None
     except _DAMAGE as error:
-        raise _unreadable(path, error) from error
-
-
-def _check_there(path: Path) -> None:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is not there; pass an image file or a folder of them.")
-
-
-def _unreadable(path: Path, error: Exception) -> ValueError:
-    return ValueError(f"{path} cannot be read as an image ({error}); repair it, or leave it out.")
-
-
-def _opened(path: Path) -> Image.Image:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        try:
-            return Image.open(path)  # reads how large it is, and decodes nothing
-        except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-            raise _too_large(path) from None
+        raise ValueError(
+            f"{path} cannot be read as an image ({error}); repair it, or leave it out."
+        ) from error
 
 
 def _check_size(path: Path, width: int, height: int) -> None:
-    most = Image.MAX_IMAGE_PIXELS
-    if most is not None and width * height > most:
+    if width * height > (Image.MAX_IMAGE_PIXELS or np.inf):
         raise _too_large(path)
 
 
@@ -143,14 +127,6 @@ def _shades(path: Path, file: Image.Image) -> tuple[NDArray[Any], float | None]:
         )
     upright = ImageOps.exif_transpose(file) or file  # as a camera or a scanner meant it
     return np.asarray(upright.convert("L")), 255.0
-
-
-def _array_pages(path: Path) -> Iterator[Page]:
-    array = _images_array(path)
-    _check_size(path, int(array.shape[-1]), int(array.shape[-2]))
-    white = float(np.iinfo(array.dtype).max) if array.dtype == np.uint8 else None
-    for number, shades in enumerate(array):
-        yield Page(path, number, shades, white)
 
 
 def _images_array(path: Path) -> NDArray[Any]:
@@ -177,11 +153,9 @@ def read_array(path: Path, keys: Iterable[str]) -> NDArray[Any]:
         # Opened here: NumPy would leave a damaged file open.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             names = [key for key in keys if key in archive.files]
-            if not names and len(archive.files) == 1:
-                names = archive.files
-            if not names:
+            if not names and len(archive.files) != 1:
                 raise KeyError(", ".join(archive.files) or "nothing")
-            return np.asarray(archive[names[0]])
+            return np.asarray(archive[(names or archive.files)[0]])
     except KeyError as error:
         raise ValueError(
             f"{path} holds the arrays {error.args[0]}; name one of them "

@@ -1,27 +1,32 @@
-"""Image files as a set, or as a stream, of binary images."""
+"""Image files as a set, or as a stream, of binary images, and the labels of images."""
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.image_files.binarising import (
-    OTSU,
-    Binarised,
-    check_threshold,
-    ink_is_dark,
-    split_shades,
+from hcnet.image_files.binarising import OTSU, Binarised, check_threshold, ink_is_dark, split_shades
+from hcnet.image_files.decoding import (
+    ARRAY_SUFFIXES,
+    Paths,
+    count_pages,
+    find_files,
+    pages,
+    read_array,
 )
-from hcnet.image_files.decoding import Page, count_pages, find_files, pages
 from hcnet.images import BoolArray
 
-Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+FOLDERS = "folders"
+UNLABELLED = "-1"
+_LABEL_KEYS = ("y", "labels")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,31 +47,13 @@ class ImageSet:
     @property
     def names(self) -> list[str]:
         """A name per image: its file, and the page where the file has several."""
-        several = {file for file, page in zip(self.files, self.pages, strict=True) if page}
-        return [
-            f"{file.name}[{page}]" if file in several else file.name
-            for file, page in zip(self.files, self.pages, strict=True)
-        ]
+        origins = list(zip(self.files, self.pages, strict=True))
+        several = {file for file, page in origins if page}
+        return [f"{file.name}[{page}]" if file in several else file.name for file, page in origins]
 
     def own_size(self, images: BoolArray) -> list[BoolArray]:
         """Results of the shape of `X` cut back to the size of each image."""
         return [one[..., :h, :w] for one, (h, w) in zip(images, self.sizes, strict=True)]
-
-    def with_mask(self, path: str | os.PathLike[str], of_more: bool = False) -> ImageSet:
-        """A copy in which pixels that are bright, or 1, in a file are missing.
-
-        The file holds one mask for all images, or one for each, of their size.  With `of_more`,
-        this set is the beginning of a stream, and there may be more masks.
-        """
-        found = read_images(path, ink="bright", first=len(self) if of_more else None).X
-        (height, width), (h, w) = self.X.shape[-2:], found.shape[-2:]
-        if len(found) not in (1, len(self)) or (h, w) != (height, width):
-            raise ValueError(
-                f"{path} holds {len(found)} masks of {h}×{w} for {len(self)} images of {height}×"
-                f"{width}; give one mask for all or one per image, of the same size."
-            )
-        missing = np.broadcast_to(found, self.X.shape).copy()
-        return replace(self, mask=missing if self.mask is None else missing | self.mask)
 
     def summary(self) -> str:
         """Number and size of the images, threshold and ink, in a sentence or two."""
@@ -90,6 +77,7 @@ def read_images(
     *,
     threshold: float | str = OTSU,
     ink: str = "auto",
+    mask: str | os.PathLike[str] | None = None,
     first: int | None = None,
 ) -> ImageSet:
     """Read image files, folders of them, ``.npy`` and ``.npz`` arrays as binary images.
@@ -99,38 +87,35 @@ def read_images(
         threshold: "otsu", or the shade above which a pixel is bright.
         ink: whether "bright" or "dark" pixels are on; "auto": whichever are rarer, in all images
             together.
+        mask: a file whose bright pixels, or ones, are missing in the images.  It holds one mask
+            for all images, or one for each, of their size.
         first: the number of images to read; None reads all.
 
     Raises:
         FileNotFoundError: if a file is not there, or a folder holds no images.
-        ValueError: if a file is damaged or enormous, or images differ in their channels.
+        ValueError: if a file is damaged or enormous, images differ in their channels, or a mask
+            does not fit.
 
     """
-    at = check_threshold(threshold)
-    found: list[Page] = []
-    cut: list[Binarised] = []
-    for page in islice(_all_pages(paths), first):
-        cut.append(split_shades(page.shades, at, page.white))
-        # Of the shades, one byte per pixel is enough from here on: most of a set may be scans.
-        found.append(Page(page.path, page.number, np.empty(0), page.white))
+    found = list(islice(_binarised(find_files(paths), threshold, mask), first))
+    cut = [one for _, _, one, _ in found]
     dark = ink_is_dark(cut, ink)
-    planes = [_planes(one, dark) for one in cut]
-    sizes = [(int(on.shape[1]), int(on.shape[2])) for on, _ in planes]
-    channels = {len(on) for on, _ in planes}
+    sizes = [(one.bright.shape[1], one.bright.shape[2]) for one in cut]
+    channels = {len(one.bright) for one in cut}
     if len(channels) > 1:
         raise ValueError(
             f"The images have {' and '.join(map(str, sorted(channels)))} channels; pass images "
             f"that have the same number."
         )
-    shape = len(planes), *channels, max(h for h, _ in sizes), max(w for _, w in sizes)
+    shape = len(cut), *channels, max(h for h, _ in sizes), max(w for _, w in sizes)
     X, missing = np.zeros(shape, bool), np.ones(shape, bool)
-    for k, ((on, hidden), (h, w)) in enumerate(zip(planes, sizes, strict=True)):
-        X[k, :, :h, :w], missing[k, :, :h, :w] = on, hidden
+    for k, ((_, _, one, hidden), (h, w)) in enumerate(zip(found, sizes, strict=True)):
+        X[k, :, :h, :w], missing[k, :, :h, :w] = one.on(dark), hidden
     return ImageSet(
         X=X,
         mask=missing if missing.any() else None,
-        files=[page.path for page in found],
-        pages=[page.number for page in found],
+        files=[path for path, _, _, _ in found],
+        pages=[number for _, number, _, _ in found],
         sizes=sizes,
         dark=dark,
         thresholds=[one.threshold for one in cut],
@@ -146,34 +131,49 @@ def stream_images(
 ) -> Iterator[NDArray[np.generic]]:
     """The same images one after the other, for more images than fit into memory.
 
-    The first image decides which side is the ink.  Pixels are missing where the file `mask` is
-    bright (one mask for all images, or one for each).  An image with missing pixels is an array of
+    The first image decides which side is the ink.  An image with missing pixels is an array of
     floats with NaN.
     """
-    at, dark = check_threshold(threshold), None
-    masks = None if mask is None else _stream_masks(mask, paths)
-    for page in _all_pages(paths):
-        one = split_shades(page.shades, at, page.white)
+    dark = None
+    for _, _, one, hidden in _binarised(find_files(paths), threshold, mask):
         if dark is None:
             dark = ink_is_dark([one], ink)
-        on, hidden = _planes(one, dark)
-        if masks is not None:
-            hidden = hidden | _fitting_mask(next(masks), on, mask)
+        on = one.on(dark)
         yield np.where(hidden, np.nan, on)[None] if hidden.any() else on[None]
 
 
 def files_of_images(paths: Paths) -> list[Path]:
     """The file of every image in reading order, without decoding the images."""
-    return [file for file in _all_files(paths) for _ in range(count_pages(file))]
+    return [file for file in find_files(paths) for _ in range(count_pages(file))]
 
 
-def _stream_masks(path: str | os.PathLike[str], images: Paths) -> Iterator[BoolArray]:
+def _binarised(
+    files: list[Path], threshold: float | str, mask: str | os.PathLike[str] | None
+) -> Iterator[tuple[Path, int, Binarised, BoolArray]]:
+    """Every image: its file, its page, its bright pixels, and the pixels that are missing."""
+    at = check_threshold(threshold)
+    masks: Iterator[BoolArray | None] = repeat(None) if mask is None else _masks(mask, files)
+    for page, hidden in zip(chain.from_iterable(map(pages, files)), masks, strict=False):
+        one = split_shades(page.shades, at, page.white)
+        if hidden is None:
+            yield page.path, page.number, one, one.missing
+            continue
+        (h, w), (height, width) = hidden.shape[-2:], one.bright.shape[-2:]
+        if (h, w) != (height, width) or len(hidden) not in (1, len(one.bright)):
+            raise ValueError(
+                f"{mask} holds a mask of {h}×{w} for an image of {height}×{width}; give one of the "
+                f"same size."
+            )
+        yield page.path, page.number, one, one.missing | hidden
+
+
+def _masks(path: str | os.PathLike[str], files: list[Path]) -> Iterator[BoolArray]:
     """The mask of each image; a single mask is repeated."""
     n = len(files_of_images(path))
     masks = (np.asarray(mask[0], bool) for mask in stream_images(path, ink="bright"))
     if n == 1:
         return repeat(next(masks))
-    wanted = len(files_of_images(images))
+    wanted = len(files_of_images(files))
     if n != wanted:
         raise ValueError(
             f"{path} holds {n} masks for {wanted} images; give one mask for all or one per image."
@@ -181,28 +181,58 @@ def _stream_masks(path: str | os.PathLike[str], images: Paths) -> Iterator[BoolA
     return masks
 
 
-def _fitting_mask(missing: BoolArray, on: BoolArray, path: object) -> BoolArray:
-    (h, w), (height, width) = missing.shape[-2:], on.shape[-2:]
-    if (h, w) != (height, width) or len(missing) not in (1, len(on)):
-        raise ValueError(
-            f"{path} holds a mask of {h}×{w} for an image of {height}×{width}; give one of the "
-            f"same size."
+def read_labels(source: str | os.PathLike[str], files: Sequence[Path]) -> NDArray[Any]:
+    """One label per image; -1 where there is none.
+
+    Args:
+        source: "folders" for the name of the folder that an image is in; a text file with a label
+            per line in the order of the images; a ``.csv`` file with the columns ``file`` and
+            ``label``; or an ``.npy`` or ``.npz`` file.
+        files: the file of every image, as `ImageSet.files`.
+
+    """
+    if source == FOLDERS:
+        return _typed([file.resolve().parent.name for file in files])
+    path = Path(source)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} is not there; pass a file with a label per image, or the word {FOLDERS!r}."
         )
-    return missing
+    arrays = path.suffix.lower() in ARRAY_SUFFIXES
+    labels = read_array(path, _LABEL_KEYS) if arrays else _typed(_table(path, files))
+    if labels.shape != (len(files),):
+        raise ValueError(
+            f"{path} holds {len(labels)} labels for {len(files)} images; give one per image, -1 "
+            f"for those without."
+        )
+    return labels
 
 
-def _all_files(paths: Paths) -> list[Path]:
-    files = find_files([paths] if isinstance(paths, str | os.PathLike) else paths)
-    if not files:
-        raise FileNotFoundError("No image was passed; pass at least a file or a folder.")
-    return files
+def _table(path: Path, files: Sequence[Path]) -> list[str]:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(
+            f"{path} is not a table of labels ({error}); it should be text, a label per line."
+        ) from error
+    if not rows or len(rows[0]) == 1:
+        return [row[0].strip() for row in rows]
+    if not {"file", "label"} <= set(rows[0]):
+        raise ValueError(
+            f"{path} has the columns {', '.join(rows[0])}; it needs the columns file and label, or "
+            f"one label per line and nothing else."
+        )
+    name, label = rows[0].index("file"), rows[0].index("label")
+    by_name = {Path(row[name]).name: row[label].strip() for row in rows[1:]}
+    return [by_name.get(file.name, UNLABELLED) for file in files]
 
 
-def _all_pages(paths: Paths) -> Iterator[Page]:
-    return (page for file in _all_files(paths) for page in pages(file))
-
-
-def _planes(one: Binarised, dark: bool) -> tuple[BoolArray, BoolArray]:
-    """The on and the missing pixels, each (channels, height, width)."""
-    shape = (-1, *one.bright.shape[-2:])
-    return ((one.bright ^ dark) & ~one.missing).reshape(shape), one.missing.reshape(shape)
+def _typed(labels: list[str]) -> NDArray[Any]:
+    """Whole numbers if all are, otherwise words; the missing label is a number among words."""
+    try:
+        return np.array([int(label) for label in labels])
+    except ValueError:
+        if UNLABELLED not in labels:
+            return np.array(labels)
+        return np.array([-1 if one == UNLABELLED else one for one in labels], object)

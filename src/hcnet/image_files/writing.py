@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,21 +56,22 @@ def write_images(
                 f"folder or to a .tif file."
             )
         stack = np.stack(planes)
-        return [write_atomically(path, lambda file: _save_array(file, kind, stack), overwrite)]
+        save = (
+            partial(np.save, arr=stack) if kind == ".npy" else partial(np.savez_compressed, X=stack)
+        )
+        return [write_atomically(path, save, overwrite)]
     pictures = [_picture(one, dark) for one in planes]
+    if not kind:
+        return _write_folder(path, pictures, names, overwrite)
+    how: dict[str, Any] = {"format": Image.registered_extensions()[kind]}
     if kind in _MANY:
-        first, rest = pictures[0], pictures[1:]
-        how: dict[str, Any] = {"save_all": True, "append_images": rest, "compression": "group4"}
-        return [write_atomically(path, lambda file: first.save(file, "TIFF", **how), overwrite)]
-    if kind in _ONE:
-        if len(pictures) > 1:
-            raise ValueError(
-                f"{path} can hold one image, and there are {len(pictures)}; choose a folder, a "
-                f".tif or an .npz file."
-            )
-        form = Image.registered_extensions()[kind]
-        return [write_atomically(path, lambda file: pictures[0].save(file, form), overwrite)]
-    return _write_folder(path, pictures, names, overwrite)
+        how |= {"save_all": True, "append_images": pictures[1:], "compression": "group4"}
+    elif len(pictures) > 1:
+        raise ValueError(
+            f"{path} can hold one image, and there are {len(pictures)}; choose a folder, a .tif or "
+            f"an .npz file."
+        )
+    return [write_atomically(path, partial(pictures[0].save, **how), overwrite)]
 
 
 def images_path(path: str | os.PathLike[str]) -> Path:
@@ -92,9 +93,8 @@ def _write_folder(
     files = [folder / f"{stem}.png" for stem in stems]
     if len(set(files)) < len(files):
         files = [folder / f"{k:0{digits}d}-{file.name}" for k, file in enumerate(files)]
-    if not overwrite:
-        for file in files:
-            refuse_existing(file)
+    for file in files:
+        refuse_existing(file, overwrite)
     folder.mkdir(parents=True, exist_ok=True)
     for file, picture in zip(files, pictures, strict=True):
         write_atomically(file, partial(picture.save, format="PNG"), overwrite)
@@ -104,10 +104,3 @@ def _write_folder(
 def _picture(planes: NDArray[np.bool_], dark: bool) -> Image.Image:
     flat = planes.reshape(-1, planes.shape[-1])
     return Image.fromarray(np.where(flat ^ dark, 255, 0).astype(np.uint8)).convert("1")
-
-
-def _save_array(file: IO[bytes], kind: str, stack: NDArray[np.bool_]) -> None:
-    if kind == ".npy":
-        np.save(file, stack, allow_pickle=False)
-    else:
-        np.savez_compressed(file, X=stack)

@@ -7,8 +7,8 @@ from small_streams import assert_same, few, network, parts
 from hcnet import Engine
 from hcnet.hierarchy.explaining import all_allowed
 from hcnet.images import Images
-from hcnet.online.forgetting import Beliefs
 from hcnet.online.minibatches import Minibatch, grouped, join
+from hcnet.online.stream import Beliefs
 
 STEP = {"batch_size": 4}
 

@@ -50,13 +50,7 @@ _SUMMARY: dict[str, Kind] = {
     ),
 }
 # All attributes that learning sets, besides the model.
-_TRAINING = (
-    *_SUMMARY,
-    "codes_",
-    "history_",
-    "moves_",
-    "placements_",
-)
+_TRAINING = (*_SUMMARY, "codes_", "history_", "moves_", "placements_")
 
 
 class Estimator(BaseEstimator):
@@ -90,9 +84,15 @@ class Estimator(BaseEstimator):
         """
         check_is_fitted(self)
         self._check_parameters()
+        learning = {name: plain(getattr(self, name, None)) for name in _SUMMARY}
+        written = {
+            name.removesuffix("_"): _SUMMARY[name].write(value)
+            for name, value in learning.items()
+            if value is not None
+        }
         parts = {
             "parameters": Contents(self._plain_parameters()),
-            "training": self._training_summary(),
+            "training": Contents.of(written),
             "model": self._model.contents(),
         }
         if self._stream is not None:
@@ -127,10 +127,11 @@ class Estimator(BaseEstimator):
         for name in _TRAINING:
             self.__dict__.pop(name, None)
 
-    def _store_run(self, learned: Any) -> None:
+    def _store_run(self, learned: Any) -> Self:
         """Set the attributes about a run of learning."""
         self.n_iter_, self.history_ = learned.n_iter, learned.history
         self.status_, self.seconds_ = learned.status.value, learned.seconds
+        return self
 
     def _progress(self, estimator: Callable[[Any], Any]) -> Progress:
         """The progress bar and the callback; `estimator` makes an estimator of a state."""
@@ -157,8 +158,7 @@ class Estimator(BaseEstimator):
             state = kinds.generator().write(check_random_state(seed)).header
             generator = digest(json.dumps(state))
         parameters = self._plain_parameters() | (settings or {})
-        for name in _WITHOUT_INFLUENCE:
-            parameters.pop(name)
+        parameters = {k: v for k, v in parameters.items() if k not in _WITHOUT_INFLUENCE}
         identity = Identity(f"{self._kind}.{method}", parameters, data, generator)
         return checkpointed(check_path("checkpoint", path), waiting, identity)
 
@@ -195,8 +195,7 @@ class Estimator(BaseEstimator):
                 records, status = outcome.history, outcome.status
                 if finish is not None and not status.cut_short:
                     spent = time.perf_counter() - began
-                    left = None if seconds is None else max(seconds - spent, 1e-3)
-                    model = finish(left, progress, keeper)
+                    model = finish(seconds and max(seconds - spent, 1e-3), progress, keeper)
         finally:
             progress.close()
             if stream.n_batches > steps:  # also if an item in the middle could not be read
@@ -209,24 +208,11 @@ class Estimator(BaseEstimator):
 
     def _plain_parameters(self) -> dict[str, Any]:
         """Parameters as JSON can hold them, without the callback and without a generator."""
-        found = {}
-        for name, value in self.get_params(deep=False).items():
-            if name == "callback":
-                continue
-            generator = name == "random_state" and not isinstance(value, int | np.integer)
-            found[name] = None if generator else plain(value)
-        return found
-
-    def _training_summary(self) -> Contents:
-        """How it was learned: iterations, seconds, why it stopped, and how good it is."""
-        found = {name: plain(getattr(self, name, None)) for name in _SUMMARY}
-        return Contents.of(
-            {
-                name.removesuffix("_"): _SUMMARY[name].write(value)
-                for name, value in found.items()
-                if value is not None
-            }
-        )
+        found = self.get_params(deep=False)
+        del found["callback"]
+        if not isinstance(found["random_state"], int | np.integer):
+            found["random_state"] = None
+        return {name: plain(value) for name, value in found.items()}
 
     @classmethod
     def _from_file(cls, file: Node) -> Self:
@@ -290,3 +276,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None  # no limit
     return value
+
+
+def takes_images(tags: Any) -> Any:
+    """The tags of an estimator whose input are binary images, with NaN for missing pixels."""
+    tags.input_tags.two_d_array = tags.input_tags.three_d_array = True
+    tags.input_tags.positive_only = tags.input_tags.allow_nan = True
+    return tags

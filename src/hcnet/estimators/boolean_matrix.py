@@ -20,15 +20,14 @@ from hcnet.estimators.base import Estimator
 from hcnet.factorization.binary_factors import Factors, Table
 from hcnet.factorization.factorizer import PASSING_DAMPING, Factorizer
 from hcnet.images import BoolArray, Images
+from hcnet.learning.options import LearningOptions
 from hcnet.model import PartsModel
 from hcnet.objective import Priors, estimate, log_joint
 from hcnet.progress import Callback
 from hcnet.validation.images import check_codes, check_table
 from hcnet.validation.parameters import (
-    check_algorithm,
-    check_engine,
+    check_learning,
     check_max_memory,
-    check_positive,
     check_priors,
 )
 
@@ -142,18 +141,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         many seconds.  If the process ends, the same call continues from there, to the same result.
         """
         table, priors = Table(*check_table(X, mask)), check_priors(self)
-        rank = check_optional_count("n_components", self.n_components, 1, "to have it chosen")
-        most = check_count("max_components", self.max_components)
-        algorithm = check_algorithm(self.algorithm)
-        if algorithm == "mpmp" and rank is None:
-            raise ValueError(
-                "algorithm='mpmp' cannot choose the number of components; pass n_components, or "
-                "use algorithm='refined'."
-            )
-        engine = check_engine(self, ready=True, damping=PASSING_DAMPING)
-        sweeps = check_optional_count("max_iter", self.max_iter, 1, "for the default")
-        n_init = check_optional_count("n_init", self.n_init, 1, "for the default")
-        limits = check_positive("max_seconds", self.max_seconds), check_max_memory(self.max_memory)
+        rank, most, options = self._checked(ready=True)
 
         def running(factors: Factors) -> BooleanMatrixFactorization:
             now = self._copy()._store(factors, table, priors)
@@ -164,17 +152,16 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         data = digest(table.values, table.observed) if checkpoint is not None else None
         with self._keeping(checkpoint, every, "fit", data) as keeper:
             rng = self._generator(keeper)
+            limits = options.max_seconds, options.max_memory
             learner = Factorizer(table, priors, rng, progress, *limits, keeper)
             try:
-                if algorithm == "mpmp":
-                    found = learner.by_messages(rank or most, engine, sweeps)
+                if rank is not None and options.algorithm == "mpmp":
+                    found = learner.by_messages(rank, options.engine, options.max_iter)
                 else:
-                    found = learner.refined(rank, min(most, *table.shape), n_init)
+                    found = learner.refined(rank, min(most, *table.shape), options.n_init)
             finally:
                 progress.close()
-        self._store(found.best, table, priors)
-        self._store_run(found)
-        return self
+        return self._store(found.best, table, priors)._store_run(found)
 
     def fit_transform(
         self, X: ArrayLike | sparse.sparray, y: object = None, mask: ArrayLike | None = None
@@ -231,15 +218,21 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         return log_joint(factors.counts(Table(values, observed)), self._model.priors)
 
     def _check_parameters(self) -> None:
-        check_optional_count("n_components", self.n_components, 1, "to have it chosen")
-        check_count("max_components", self.max_components)
-        check_algorithm(self.algorithm)
+        self._checked()
         check_priors(self)
-        for name in ("n_init", "max_iter", "max_memory"):
-            check_optional_count(name, getattr(self, name), 1, "None for the default")
-        check_positive("max_seconds", self.max_seconds)
-        check_engine(self, ready=False, damping=PASSING_DAMPING)
         check_random_state(self.random_state)
+
+    def _checked(self, ready: bool = False) -> tuple[int | None, int, LearningOptions]:
+        """The number of components, the most that are considered, and how to learn."""
+        rank = check_optional_count("n_components", self.n_components, 1, "to have it chosen")
+        most = check_count("max_components", self.max_components)
+        options = check_learning(self, ready, PASSING_DAMPING, least_sweeps=1)
+        if options.algorithm == "mpmp" and rank is None:
+            raise ValueError(
+                "algorithm='mpmp' cannot choose the number of components; pass n_components, or "
+                "use algorithm='refined'."
+            )
+        return rank, most, options
 
     def _store(self, factors: Factors, table: Table, priors: Priors) -> Self:
         self._forget()

@@ -7,7 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -23,11 +23,11 @@ from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.checks import check_choice, check_optional_count, check_pair, check_random_state
 from hcnet.engine.driver import Status
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
-from hcnet.estimators.base import Estimator
+from hcnet.estimators.base import Estimator, takes_images
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.learn import Learned, learn
-from hcnet.learning.options import AUTO_FEATURES, LearningOptions
+from hcnet.learning.options import AUTO_FEATURES
 from hcnet.memory import check_memory
 from hcnet.model import PartsModel
 from hcnet.objective import compression_ratio, estimate, log_joint
@@ -37,9 +37,8 @@ from hcnet.progress import Callback
 from hcnet.solutions.explanation import Explanation
 from hcnet.validation.images import ImageInput, check_codes, check_images, check_placements
 from hcnet.validation.parameters import (
-    check_algorithm,
-    check_engine,
     check_feature_size,
+    check_learning,
     check_max_memory,
     check_positive,
     check_priors,
@@ -180,10 +179,8 @@ class FeatureLearner(TransformerMixin, Estimator):
         many seconds.  If the process ends, the same call continues from there, to the same result.
         """
         images = check_images(X, mask).images
-        size = check_feature_size(self.feature_size, images.size, self.border)
-        most = check_optional_count("n_features", self.n_features, 1, "to leave it open")
-        layer = FeatureLayer(most or 0, images.n_channels, size, images.size, self.border)  # type: ignore[arg-type]
-        priors, options = check_priors(self), self._options(ready=True)
+        layer = self._shape(images).layer(images.size)
+        priors, options = check_priors(self), check_learning(self, ready=True)
 
         def running(found: Explanation) -> FeatureLearner:
             now = Learned(found, estimate(found.counts, priors), Status.RUNNING, 0, 0.0, 0)
@@ -238,11 +235,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         with self._keeping(checkpoint, every, "fit_stream", settings=asdict(reading)) as keeper:
             n_images, rng = stream_length(source), self._generator(keeper)
             batches, total = reading.minibatches(singles, n_images, rng)
-            first = next(batches, None)
-            if first is None:
-                raise ValueError("The stream holds no image; pass at least one.")
-            stream = self._new_stream(first.images, reading.forgetting, keeper)
-            batches = _fitting(itertools.chain([first], batches), stream)
+            stream, batches = self._stream_of(batches, reading.forgetting, keeper=keeper)
             refine = self.algorithm == "refined"
             self._learn_stream(stream, batches, total, stream.refined if refine else None, keeper)
         if refine:
@@ -266,13 +259,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         reading = check_reading(batch_size, None, forgetting)
         images = check_images(X, mask).images
         batches = grouped(Minibatch(images).split(), reading.batch_size)
-        first = next(batches)
-        stream = (
-            self._new_stream(first.images, reading.forgetting)
-            if self._stream is None
-            else self._continued(first.images, reading.forgetting)
-        )
-        return self._learn_stream(stream, _fitting(itertools.chain([first], batches), stream))
+        return self._learn_stream(*self._stream_of(batches, reading.forgetting, self._stream))
 
     def refine(self) -> Self:
         """Improve parts learned from a stream by moves on its last images.
@@ -364,13 +351,12 @@ class FeatureLearner(TransformerMixin, Estimator):
 
     def denoise(self, X: ArrayLike, mask: ArrayLike | None = None) -> BoolArray:
         """The reconstruction of X by its parts, without the noise; in the shape of X."""
-        given, found = self._explain(X, mask)
-        return given.restore(self._reconstruction(given.images, found))
+        given, filled = self._reconstruction(X, mask)
+        return given.restore(filled)
 
     def inpaint(self, X: ArrayLike, mask: ArrayLike) -> BoolArray:
         """X with the pixels under the mask filled in; the others do not change."""
-        given, found = self._explain(X, mask)
-        filled = self._reconstruction(given.images, found)
+        given, filled = self._reconstruction(X, mask)
         return given.restore(np.where(given.images.observed, given.images.pixels, filled))
 
     def score(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> float:
@@ -383,38 +369,44 @@ class FeatureLearner(TransformerMixin, Estimator):
         return inference.compression_ratio(self._model, given.images, found)
 
     def _shape(self, images: Images) -> PartsShape:
-        """What is learned from a stream of such images."""
+        """Number and size of features for such images; 0 features leave the number open."""
         most = check_optional_count("n_features", self.n_features, 1, "to leave it open")
         size = check_feature_size(self.feature_size, images.size, self.border)
-        return PartsShape(most or AUTO_FEATURES, images.n_channels, size, self.border)  # type: ignore[arg-type]
+        return PartsShape(most or 0, images.n_channels, size, self.border)  # type: ignore[arg-type]
 
-    def _new_stream(
-        self, images: Images, forgetting: float, keeper: Checkpoint | None = None
-    ) -> PartsStream:
-        options = self._options(ready=True).engine
-        shape, rng = self._shape(images), saveable(self._generator(keeper))
-        return PartsStream(shape, check_priors(self), options, forgetting, rng)
-
-    def _continued(self, images: Images, forgetting: float) -> PartsStream:
-        """The stream so far, if it can continue with such images and the current parameters."""
-        stream: PartsStream = self._stream
-        shape, channels = self._shape(images), stream.shape.n_channels
-        if images.n_channels != channels:
+    def _stream_of(
+        self,
+        batches: Iterator[Minibatch],
+        forgetting: float,
+        stream: PartsStream | None = None,
+        keeper: Checkpoint | None = None,
+    ) -> tuple[PartsStream, Iterator[Minibatch]]:
+        """A new stream, or `stream` if it can continue with these minibatches, and all of them."""
+        first = next(batches, None)
+        if first is None:
+            raise ValueError("The stream holds no image; pass at least one.")
+        shape, engine = self._shape(first.images), check_learning(self, ready=True).engine
+        shape = replace(shape, n_features=shape.n_features or AUTO_FEATURES)
+        if stream is None:
+            rng = saveable(self._generator(keeper))
+            stream = PartsStream(shape, check_priors(self), engine, forgetting, rng)
+        elif shape.n_channels != stream.shape.n_channels:
+            channels = stream.shape.n_channels
             raise ValueError(
-                f"X has {images.n_channels} channels, but the stream so far had {channels}; pass "
+                f"X has {shape.n_channels} channels, but the stream so far had {channels}; pass "
                 f"images with {channels}."
             )
-        if shape != stream.shape:
+        elif shape != stream.shape:
             raise ValueError(
                 f"n_features, feature_size and border cannot change within a stream, which has "
                 f"{stream.shape.n_features}, {stream.shape.feature_size} and "
                 f"{stream.shape.border!r}; set them back, or start anew with fit_stream."
             )
-        stream.configure(self._options(ready=True).engine, forgetting)
-        return stream
+        stream.configure(engine, forgetting)
+        return stream, _fitting(itertools.chain([first], batches), shape)
 
     def _read_stream(self, file: Node) -> None:
-        self._stream = stream = PartsStream.read(file, self._options().engine)
+        self._stream = stream = PartsStream.read(file, check_learning(self, ready=False).engine)
         if stream.shape.n_channels != self.features_.shape[1]:
             raise ValueError("its stream has other channels than its features")
 
@@ -423,7 +415,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         check_pair("feature_size", self.feature_size)
         check_choice("border", self.border, get_args(Border))
         check_priors(self)
-        self._options()
+        check_learning(self, ready=False)
         check_random_state(self.random_state)
 
     def _warn_if_empty(self) -> None:
@@ -435,33 +427,20 @@ class FeatureLearner(TransformerMixin, Estimator):
                 stacklevel=3,
             )
 
-    def _options(self, ready: bool = False) -> LearningOptions:
-        return LearningOptions(
-            algorithm=check_algorithm(self.algorithm),  # type: ignore[arg-type]
-            engine=check_engine(self, ready),
-            n_init=check_optional_count("n_init", self.n_init, 1, "to choose it by size"),
-            max_iter=check_optional_count("max_iter", self.max_iter, 0, "for the default"),
-            max_seconds=check_positive("max_seconds", self.max_seconds),
-            max_memory=check_max_memory(self.max_memory),
-        )
-
     def _store(self, learned: Learned, layer: FeatureLayer, images: Images) -> Self:
         self._forget()
         found = learned.explanation
         order = found.by_use
         rank = np.argsort(order)
         W = np.zeros((0, layer.n_channels, *layer.feature_size), bool)
-        if len(order):
-            W = found.weights()[order]
+        W = found.weights()[order] if len(order) else W
         self._publish(PartsModel(W, learned.priors, layer.border, images.size))
         self.placements_ = self._corners(found, images)
         self.placements_[:, 1] = rank[self.placements_[:, 1]] if len(order) else 0
         self.compression_ratio_ = compression_ratio(found.counts, images)
         self.log_joint_ = log_joint(found.counts, learned.priors)
-        self._store_run(learned)
-        self.memory_ = learned.memory
-        self.moves_ = learned.moves
-        return self
+        self.memory_, self.moves_ = learned.memory, learned.moves
+        return self._store_run(learned)
 
     def _publish(self, model: PartsModel) -> Self:
         self._model = model
@@ -477,8 +456,13 @@ class FeatureLearner(TransformerMixin, Estimator):
 
     def _explain(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[ImageInput, Explanation]:
         check_is_fitted(self)
-        given = check_images(X, mask)
-        self._check_fits(given.images)
+        given, channels = check_images(X, mask), self.features_.shape[1]
+        if given.images.n_channels != channels:
+            raise ValueError(
+                f"X has {given.images.n_channels} channels, but the features were learned with "
+                f"{channels}; pass images with {channels}."
+            )
+        check_feature_size(self.features_.shape[2:], given.images.size, self._model.border)
         # Inference breaks ties at random; the same images must always get the same answer.
         rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
         return given, inference.explain(self._model, given.images, rng, most)
@@ -491,31 +475,19 @@ class FeatureLearner(TransformerMixin, Estimator):
         check_feature_size(self.features_.shape[2:], size, self._model.border)
         return size
 
-    def _check_fits(self, images: Images) -> None:
-        channels = self.features_.shape[1]
-        if images.n_channels != channels:
-            raise ValueError(
-                f"X has {images.n_channels} channels, but the features were learned with "
-                f"{channels}; pass images with {channels}."
-            )
-        check_feature_size(self.features_.shape[2:], images.size, self._model.border)
-
-    def _reconstruction(self, images: Images, found: Explanation) -> BoolArray:
-        return inference.reconstruct(self._model, found.placements, images.n_images, images.size)
+    def _reconstruction(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[ImageInput, BoolArray]:
+        given, found = self._explain(X, mask)
+        n, size = given.images.n_images, given.images.size
+        return given, inference.reconstruct(self._model, found.placements, n, size)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = True
-        tags.input_tags.three_d_array = True
-        tags.input_tags.positive_only = True
-        tags.input_tags.allow_nan = True
+        tags = takes_images(super().__sklearn_tags__())
         tags.transformer_tags.preserves_dtype = []  # codes are int8, whatever the pixels were
-        tags.non_deterministic = False
         return tags
 
 
-def _fitting(batches: Iterable[Minibatch], stream: PartsStream) -> Iterator[Minibatch]:
+def _fitting(batches: Iterable[Minibatch], shape: PartsShape) -> Iterator[Minibatch]:
     """The minibatches, each checked to hold the window of a feature."""
     for batch in batches:
-        check_feature_size(stream.shape.feature_size, batch.images.size, stream.shape.border)
+        check_feature_size(shape.feature_size, batch.images.size, shape.border)
         yield batch

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.checkpoint import digest
 from hcnet.checks import check_count, check_flag, check_random_state
-from hcnet.estimators.base import Estimator
+from hcnet.estimators.base import Estimator, takes_images
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference, class_scores, clean_pixels, configuration
 from hcnet.hierarchy.network import sample, sample_templates
@@ -165,11 +165,7 @@ class NetworkClassifier(ClassifierMixin, Estimator):
             )
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = True
-        tags.input_tags.three_d_array = True
-        tags.input_tags.positive_only = True
-        tags.input_tags.allow_nan = True
+        tags = takes_images(super().__sklearn_tags__())
         tags.target_tags.required = False
         return tags
 

@@ -54,7 +54,8 @@ class Reading:
             every = list(singles)
             n_images = len(every) * self.epochs
             order = np.random.default_rng(rng.integers(2**32))
-            singles = _shuffled(every, self.epochs, order)
+            epochs = range(self.epochs)  # in each another order
+            singles = (every[k] for _ in epochs for k in order.permutation(len(every)))
         total = None if n_images is None else -(-n_images // self.batch_size)
         return grouped(singles, self.batch_size), total
 
@@ -85,12 +86,3 @@ def join(batches: Sequence[Minibatch]) -> Minibatch:
     )
     allowed = [batch.allowed for batch in batches if batch.allowed is not None]
     return Minibatch(images, np.concatenate(allowed) if allowed else None)
-
-
-def _shuffled(
-    singles: Sequence[Minibatch], epochs: int, rng: np.random.Generator
-) -> Iterator[Minibatch]:
-    """Every image once per epoch, in each epoch in another order."""
-    for _ in range(epochs):
-        for k in rng.permutation(len(singles)):
-            yield singles[k]

@@ -25,9 +25,8 @@ from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_
 from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray
 from hcnet.learning.message_passing import weight_prior
-from hcnet.online.forgetting import Beliefs
 from hcnet.online.minibatches import Minibatch
-from hcnet.online.stream import Stream
+from hcnet.online.stream import Beliefs, Stream
 
 # A minibatch must show every template a few times, and what the levels above say of the lower ones
 # takes passes to arrive: benchmarks/NOTES.md has figures.
@@ -57,10 +56,8 @@ class NetworkStream(Stream):
 
     def memory(self, batch: Minibatch) -> int:
         """Bytes that a minibatch takes at its peak."""
-        n = batch.images.n_images
-        engine, network = self.options.engine, self.network
-        n_ink = count_ink(engine, network, batch.images)
-        needed = passing_memory(engine, network, n, n_ink)
+        engine, network, n = self.options.engine, self.network, batch.images.n_images
+        needed = passing_memory(engine, network, n, count_ink(engine, network, batch.images))
         return needed + joint_memory(engine, network, n)
 
     def learn(self, batch: Minibatch) -> Measurement:

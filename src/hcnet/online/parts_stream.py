@@ -24,9 +24,8 @@ from hcnet.learning.options import dead_start, starting_priors
 from hcnet.messages import Layout
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
-from hcnet.online.forgetting import Beliefs
 from hcnet.online.minibatches import Minibatch, join
-from hcnet.online.stream import Stream
+from hcnet.online.stream import Beliefs, Stream
 from hcnet.progress import Progress
 from hcnet.refine.search import Search
 from hcnet.solutions.canvas import Canvas
@@ -40,6 +39,7 @@ FORGETTING = 0.95
 RECENT_PIXELS = 32_000
 # A feature with fewer placements than this (older ones weigh less) counts as not used.
 LEAST_USE = 0.5
+_PIXELS = ("hit", "missed", "false", "empty")
 
 
 @dataclass(frozen=True)
@@ -67,29 +67,23 @@ class Tally:
 
     use: NDArray[np.float64]  # (features,): placements
     positions: float = 0.0
-    # Observed pixels: X=1 R=1, X=1 R=0, X=0 R=1, X=0 R=0.
+    # Observed pixels of these kinds in `Counts`.
     pixels: NDArray[np.float64] = field(default_factory=lambda: np.zeros(4))
 
     def add(self, counts: Counts, use: NDArray[np.int64], positions: int, keep: float) -> None:
         """Add a minibatch."""
         self.use = keep * self.use + use
         self.positions = keep * self.positions + positions
-        new = np.array([counts.hit, counts.missed, counts.false, counts.empty])
-        self.pixels = keep * self.pixels + new
+        self.pixels = keep * self.pixels + [getattr(counts, name) for name in _PIXELS]
 
     def counts(self, W: BoolArray, used: NDArray[np.int64]) -> Counts:
         """Whole numbers, for the features that are used; W are their weights."""
-        F = len(W)
-        hit, missed, false, empty = (round(float(k)) for k in self.pixels)
         return Counts(
             placed=round(float(self.use[used].sum())),
-            positions=round(F * self.positions),
+            positions=round(len(W) * self.positions),
             weights_on=int(W.sum()),
             weights=W.size,
-            hit=hit,
-            missed=missed,
-            false=false,
-            empty=empty,
+            **dict(zip(_PIXELS, (round(float(k)) for k in self.pixels), strict=True)),
         )
 
 
@@ -104,9 +98,11 @@ class _RecentImages:
     @classmethod
     def of(cls, recent: Sequence[Minibatch]) -> _RecentImages:
         images = [single.images for single in recent]
-        sizes = np.array([image.size for image in images], np.int64)
-        pixels = np.concatenate([image.pixels.reshape(-1) for image in images])
-        return cls(sizes, pixels, np.concatenate([image.observed.reshape(-1) for image in images]))
+        return cls(
+            np.array([image.size for image in images], np.int64),
+            np.concatenate([image.pixels.reshape(-1) for image in images]),
+            np.concatenate([image.observed.reshape(-1) for image in images]),
+        )
 
 
 _RECENT = kinds.object_of(
@@ -156,10 +152,9 @@ class PartsStream(Stream):
 
     def memory(self, batch: Minibatch) -> int:
         """Bytes that a minibatch takes at its peak."""
-        images, options = batch.images, self.options
-        layer, n = self.shape.layer(images.size), images.n_images
-        lanes = options.schedule.lanes(n)
-        return Layout(layer, n).memory(images.n_observed, lanes, keep=False)
+        images, n = batch.images, batch.images.n_images
+        layout = Layout(self.shape.layer(images.size), n)
+        return layout.memory(images.n_observed, self.options.schedule.lanes(n), keep=False)
 
     def learn(self, batch: Minibatch) -> Measurement:
         """Visit every tree of a minibatch once."""
@@ -178,10 +173,16 @@ class PartsStream(Stream):
         )
         passing.sweep(self.options.schedule, self.rng, self.options.share)
         change = self.beliefs.update([passing.weight_beliefs()])
-        W = self.weights()
-        bits = self._count(layer, images, passing.placements(), W)
-        self._remember(batch)
-        return self._counted(batch, -bits * math.log(2), int((before != W).sum()), change)
+        W, placed = self.weights(), passing.placements()
+        improver = Improver(Canvas(layer, images), self.open_priors)
+        found = improver.evaluate([improver.feature(w) for w in W], placed)
+        use = np.bincount(placed[:, 1], minlength=len(W))
+        positions = layer.n_positions * images.n_images
+        self.tally.add(found.counts, use, positions, self.beliefs.forgetting)
+        self.recent.extend(batch.split())
+        while len(self.recent) > 1 and _joined_pixels(self.recent) > RECENT_PIXELS:
+            self.recent.popleft()
+        return self._counted(batch, -found.bits * math.log(2), int((before != W).sum()), change)
 
     def weights(self) -> BoolArray:
         """All features, also those that are not used."""
@@ -283,22 +284,6 @@ class PartsStream(Stream):
         used = np.flatnonzero(W.any(axis=(1, 2, 3)) & (use >= LEAST_USE))
         used = used[np.argsort(-use[used], kind="stable")]
         return W[used], used
-
-    def _count(
-        self, layer: FeatureLayer, images: Images, placements: NDArray[np.int64], W: BoolArray
-    ) -> float:
-        """Add a decoded minibatch to the tally; its code length."""
-        improver = Improver(Canvas(layer, images), self.open_priors)
-        found = improver.evaluate([improver.feature(w) for w in W], placements)
-        use = np.bincount(placements[:, 1], minlength=len(W))
-        positions = layer.n_positions * images.n_images
-        self.tally.add(found.counts, use, positions, self.beliefs.forgetting)
-        return found.bits
-
-    def _remember(self, batch: Minibatch) -> None:
-        self.recent.extend(batch.split())
-        while len(self.recent) > 1 and _joined_pixels(self.recent) > RECENT_PIXELS:
-            self.recent.popleft()
 
 
 def _joined_pixels(singles: Sequence[Minibatch]) -> int:

@@ -1,9 +1,9 @@
-"""A stream: the state of learning between minibatches, and the loop over them."""
+"""A stream: the state of learning between minibatches, its beliefs, and the loop over them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,13 +13,53 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.checkpoint import digest, other_data
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Record, Status, run
+from hcnet.grid import on_grid
+from hcnet.images import FloatArray
 from hcnet.memory import check_memory
-from hcnet.online.forgetting import Beliefs
 from hcnet.online.minibatches import Minibatch
 from hcnet.progress import Progress
 
 # Minibatches whose records are kept.
 HISTORY = 1000
+
+
+@dataclass
+class Beliefs:
+    """Max-marginal differences of the weights, per layer.
+
+    A minibatch starts from λ times the beliefs at the end of the one before, plus 1 - λ times the
+    initial beliefs (the paper's forgetting factor).  Evidence of n minibatches ago has weight λⁿ.
+    """
+
+    initial: list[FloatArray]
+    forgetting: float  # λ
+    now: list[FloatArray] | None = None  # after the last minibatch
+
+    @staticmethod
+    def kind(shapes: Sequence[tuple[int, ...]]) -> Kind:
+        """Beliefs of these shapes, for files."""
+        arrays = kinds.each_of([kinds.array(np.float32, shape) for shape in shapes])
+        return kinds.object_of(
+            Beliefs, initial=arrays, forgetting=kinds.number(0, 1), now=kinds.optional(arrays)
+        )
+
+    def prior(self) -> list[FloatArray]:
+        """The beliefs that the next minibatch starts from."""
+        if self.now is None:
+            return self.initial
+        keep = self.forgetting
+        return [
+            on_grid(keep * now.astype(np.double) + (1 - keep) * initial.astype(np.double))
+            for now, initial in zip(self.now, self.initial, strict=True)
+        ]
+
+    def update(self, beliefs: list[FloatArray]) -> float:
+        """Set the beliefs at the end of a minibatch; return the largest change."""
+        before = self.now or self.initial
+        self.now = [np.array(one, dtype=np.float32) for one in beliefs]
+        return max(
+            float(np.abs(new - old).max()) for new, old in zip(self.now, before, strict=True)
+        )
 
 
 class Stream(Stateful):
@@ -88,8 +128,8 @@ def later(records: list[Record], before: list[Record], steps: int) -> list[Recor
 class _Seen:
     """The number of minibatches that were learned from, and a fingerprint of all of them."""
 
-    batches: int
-    fingerprint: str
+    batches: int = 0
+    fingerprint: str = ""
 
 
 _SEEN = kinds.object_of(_Seen, batches=kinds.whole_number(), fingerprint=kinds.text())
@@ -107,16 +147,11 @@ class _Minibatches(Stateful):
     """A process of the driver: a minibatch per step, the next one read ahead to see the end."""
 
     def __init__(
-        self,
-        stream: Stream,
-        batches: Iterator[Minibatch],
-        max_memory: int | None,
-        keeping: bool,
+        self, stream: Stream, batches: Iterator[Minibatch], max_memory: int | None, keeping: bool
     ) -> None:
         self._stream, self._batches, self._max_memory = stream, batches, max_memory
-        self._keeping, self._seen = keeping, _Seen(0, "")
-        self._next = next(batches, None)
-        self._last = Measurement(-math.inf)
+        self._keeping, self._seen = keeping, _Seen()
+        self._next, self._last = next(batches, None), Measurement(-math.inf)
 
     def step(self) -> bool:
         assert self._next is not None

@@ -11,7 +11,7 @@ from hcnet.checks import check_choice, check_number, check_optional_count, check
 from hcnet.engine.devices import DEVICE_NAMES
 from hcnet.engine.engines import DEFAULT_ENGINE, ENGINE_NAMES, Engine, ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES
-from hcnet.learning.options import ALGORITHMS
+from hcnet.learning.options import ALGORITHMS, LearningOptions
 from hcnet.objective import Priors
 
 
@@ -91,11 +91,6 @@ def check_damping(value: float, name: str = "damping") -> float:
     return check_number(name, value, above=0, most=1, note=" (1: messages are replaced)")
 
 
-def check_algorithm(value: str) -> str:
-    """A learning algorithm."""
-    return check_choice("algorithm", value, ALGORITHMS)
-
-
 def check_engine(estimator: Any, ready: bool, damping: float | None = 1.0) -> ReadyEngine:
     """The engine of an estimator, on its device.
 
@@ -133,3 +128,18 @@ def is_network(model: Any) -> bool:
             f"pass a fitted FeatureLearner, HCN or TemplateClassifier."
         )
     return hasattr(model, "weights_")
+
+
+def check_learning(
+    estimator: Any, ready: bool, damping: float = 1.0, least_sweeps: int = 0
+) -> LearningOptions:
+    """How a single layer is learned; `ready` and `damping` as in `check_engine`."""
+    sweeps = check_optional_count("max_iter", estimator.max_iter, least_sweeps, "for the default")
+    return LearningOptions(
+        algorithm=check_choice("algorithm", estimator.algorithm, ALGORITHMS),  # type: ignore[arg-type]
+        engine=check_engine(estimator, ready, damping),
+        n_init=check_optional_count("n_init", estimator.n_init, 1, "for the default"),
+        max_iter=sweeps,
+        max_seconds=check_positive("max_seconds", estimator.max_seconds),
+        max_memory=check_max_memory(estimator.max_memory),
+    )

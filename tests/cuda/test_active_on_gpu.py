@@ -304,7 +304,7 @@ def test_memory_is_known_in_advance(free_memory):
     order = Schedule("blocks")
     gpu.sweep(order, np.random.default_rng(0))
     before = free_memory()
-    gpu = ActiveCUDAPassing(True, *start)
+    gpu = ActiveCUDAPassing(*start)
     for k in range(3):
         gpu.sweep(order, np.random.default_rng(k))
     taken = before - free_memory()
@@ -323,6 +323,6 @@ def test_larger_layers_have_the_beliefs_of_the_processor():
     rng, order = np.random.default_rng(0), Schedule("per-image", shuffle=False)
     for _ in range(3):
         assert gpu.sweep(order, rng) == pytest.approx(cpu.sweep(order, rng), rel=1e-3)
-    assert gpu.n_active == cpu.n_active > 100
+    assert gpu.n_active == cpu.n_active > 50
     np.testing.assert_allclose(gpu.weight_beliefs(), cpu.weight_beliefs(), atol=1e-2)
     np.testing.assert_allclose(gpu.placement_beliefs(), cpu.placement_beliefs(), atol=1e-2)

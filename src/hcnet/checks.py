@@ -195,7 +195,7 @@ def check_grey(X: ArrayLike) -> tuple[NDArray[Any], float]:
                 "X is uint8 but holds only 0 and 1, which is all but black where 255 is white; for "
                 "binary images pass X.astype(bool).",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return array, 255.0
     if array.dtype.kind not in "fb":

@@ -1,4 +1,4 @@
-"""Edges: against filters written out one by one, under turns, and as part of scikit-learn."""
+"""Edges: against filters written out one by one; both transformers as part of scikit-learn."""
 
 import pickle
 
@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from scipy import ndimage
 from sklearn.base import clone
-from sklearn.datasets import load_digits
-from sklearn.naive_bayes import BernoulliNB
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
-from hcnet.preprocessing import OrientedEdges
+from hcnet.datasets import corruptions
+from hcnet.preprocessing import LineRemover, OrientedEdges
 
 
 def blobs(n=6, size=(20, 17), seed=0):
@@ -88,45 +85,42 @@ def test_bytes_floats_booleans_and_a_channel_axis_mean_the_same():
     np.testing.assert_array_equal(OrientedEdges().transform(binary), expected)
 
 
-def test_it_is_a_scikit_learn_transformer():
-    edges = OrientedEdges(8, sigma=1.5, threshold=0.3, outside="repeat")
-    for copy in (clone(edges), pickle.loads(pickle.dumps(edges))):
-        assert copy.get_params() == edges.get_params()
-        np.testing.assert_array_equal(copy.transform(blobs()), edges.transform(blobs()))
-    assert edges.set_params(n_orientations=4).fit_transform(blobs()).shape[1] == 4
-
-
-def test_a_pipeline_classifies_by_edges():
-    digits = load_digits()
-    images = digits.images / 16
-    model = make_pipeline(
-        OrientedEdges(8, sigma=0.7),
-        FunctionTransformer(lambda edges: edges.reshape(len(edges), -1)),
-        BernoulliNB(),
-    )
-    model.fit(images[:1000], digits.target[:1000])
-    assert model.score(images[1000:], digits.target[1000:]) > 0.8
+@pytest.mark.parametrize(
+    "transformer",
+    [
+        OrientedEdges(8, sigma=1.5, threshold=0.3, outside="repeat"),
+        LineRemover(bright=0.4, share=0.8, shortest=0.7),
+    ],
+)
+def test_both_are_scikit_learn_transformers(transformer):
+    images = corruptions.grid(blobs(), random_state=2)
+    changed = transformer.fit_transform(images)
+    for copy in (clone(transformer), pickle.loads(pickle.dumps(transformer))):
+        assert copy.get_params() == transformer.get_params()
+        np.testing.assert_array_equal(copy.transform(images), changed)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("kind", "arguments", "message"),
     [
-        ({"n_orientations": 0}, r"n_orientations must be a whole number of at least 1, got 0"),
-        ({"n_orientations": 2.5}, r"n_orientations must be a whole number"),
-        ({"sigma": 0}, r"sigma must be larger than 0 and at most 100, got 0; 1 pixel fits"),
-        ({"sigma": 1e9}, r"sigma must be larger than 0"),
-        ({"n_orientations": 10**9}, r"n_orientations must be a whole number of at most 360"),
-        ({"sigma": np.inf}, r"sigma must be larger than 0"),
-        ({"sigma": "1"}, r"sigma must be larger than 0"),
-        ({"shared": -0.1}, r"shared must be a number from 0 to 1, got -0.1"),
-        ({"threshold": 1.5}, r"threshold must be a number from 0 to 1, got 1.5"),
-        ({"outside": "white"}, r"outside must be one of 'black', 'repeat', got 'white'"),
+        (OrientedEdges, {"n_orientations": 0}, r"whole number of at least 1, got 0"),
+        (OrientedEdges, {"n_orientations": 2.5}, r"n_orientations must be a whole number"),
+        (OrientedEdges, {"n_orientations": 10**9}, r"whole number of at most 360"),
+        (OrientedEdges, {"sigma": 0}, r"sigma must be larger than 0 and at most 100, got 0; 1 pix"),
+        (OrientedEdges, {"sigma": 1e9}, r"sigma must be larger than 0"),
+        (OrientedEdges, {"sigma": "1"}, r"sigma must be larger than 0"),
+        (OrientedEdges, {"shared": -0.1}, r"shared must be a number from 0 to 1, got -0.1"),
+        (OrientedEdges, {"threshold": 1.5}, r"threshold must be a number from 0 to 1, got 1.5"),
+        (OrientedEdges, {"outside": "white"}, r"outside must be one of 'black', 'repeat', got 'w"),
+        (LineRemover, {"bright": 1.5}, r"bright must be a number from 0 to 1, got 1.5"),
+        (LineRemover, {"share": 1.5}, r"share must be a number from 0 to 1, got 1.5"),
+        (LineRemover, {"shortest": 1.5}, r"shortest must be a number from 0 to 1, got 1.5"),
     ],
 )
 @pytest.mark.parametrize("method", ["fit", "transform"])
-def test_bad_parameters_are_named(arguments, message, method):
+def test_bad_parameters_are_named(kind, arguments, message, method):
     with pytest.raises(ValueError, match=message):
-        getattr(OrientedEdges(**arguments), method)(blobs())
+        getattr(kind(**arguments), method)(blobs())
 
 
 @pytest.mark.parametrize(
@@ -141,10 +135,11 @@ def test_bad_parameters_are_named(arguments, message, method):
         (np.zeros((1, 5, 5), int), TypeError, r"got dtype int64; convert it"),
     ],
 )
+@pytest.mark.parametrize("kind", [OrientedEdges, LineRemover])
 @pytest.mark.parametrize("method", ["fit", "transform"])
-def test_bad_images_are_told_what_to_do(images, error, message, method):
+def test_bad_images_are_told_what_to_do(kind, images, error, message, method):
     with pytest.raises(error, match=message):
-        getattr(OrientedEdges(), method)(images)
+        getattr(kind(), method)(images)
 
 
 def test_bytes_of_zero_and_one_are_taken_for_a_mistake():

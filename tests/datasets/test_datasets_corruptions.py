@@ -5,15 +5,9 @@ import hashlib
 import numpy as np
 import pytest
 
-from hcnet.datasets.corruptions import (
-    CORRUPTIONS,
-    border,
-    deletion,
-    grid,
-    line_clutter,
-    noise,
-    patches,
-)
+from hcnet.datasets.corruptions import CORRUPTIONS
+
+noise, border, patches, grid, line_clutter, deletion = CORRUPTIONS.values()
 
 BLACK = np.zeros((60, 28, 24), np.uint8)
 WHITE = np.full((60, 28, 24), 255, np.uint8)
@@ -39,14 +33,12 @@ def strokes(n=50):
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)
-def test_seed_gives_the_stored_bits(name):
-    changed = CORRUPTIONS[name](strokes(), random_state=0)
-    assert hashlib.sha256(changed.tobytes()).hexdigest()[:16] == DIGESTS[name]
-
-
-@pytest.mark.parametrize("name", CORRUPTIONS)
-def test_seeds_decide_and_the_images_stay_as_they_were(name):
+def test_seeds_give_the_stored_bits_and_the_images_stay_as_they_were(name):
     images = strokes()
+    changed = CORRUPTIONS[name](images, random_state=0)
+    assert hashlib.sha256(changed.tobytes()).hexdigest()[:16] == DIGESTS[name]
+    if name in ("border", "patches", "grid", "line clutter"):
+        assert (changed[changed != images] == 255).all()
     options = {"reach": 3} if name == "border" else {}  # at the edge there is nothing to decide
     first = CORRUPTIONS[name](images, random_state=1, **options)
     np.testing.assert_array_equal(images, strokes())
@@ -66,12 +58,6 @@ def test_bytes_floats_booleans_and_a_channel_axis_stay_what_they_are(name):
         assert own.dtype == same.dtype
         assert own.shape == same.shape
         np.testing.assert_array_equal(own.reshape(binary.shape) > 0, changed)
-
-
-@pytest.mark.parametrize("name", ["border", "patches", "grid", "line clutter"])
-def test_what_is_added_is_white(name):
-    changed = CORRUPTIONS[name](strokes(), random_state=0)
-    assert (changed[changed != strokes()] == 255).all()
 
 
 def test_noise_flips_a_share_of_the_binarised_pixels():

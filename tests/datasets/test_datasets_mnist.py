@@ -36,11 +36,8 @@ def digits(seed=0):
 def write(folder, arrays, packed=True):
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in zip(NAMES, arrays, strict=True):
-        content = idx(array)
-        if packed:
-            (folder / f"{name}.gz").write_bytes(gzip.compress(content))
-        else:
-            (folder / name).write_bytes(content)
+        content = gzip.compress(idx(array)) if packed else idx(array)
+        (folder / f"{name}{'.gz' * packed}").write_bytes(content)
 
 
 @pytest.fixture(autouse=True)

@@ -1,30 +1,11 @@
-import hashlib
-
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from hcnet.datasets import ShapesData, shapes
+from hcnet.datasets import shapes
 
 # Side of the parts and of the windows in which they move, odd and even.
 SIZES = [(21, 3), (5, 1), (8, 2), (11, 4), (5, 5)]
-
-# A change of it means that published figures no longer belong to the data of the same seed.
-DIGEST = "1687498e9d91b3e2"
-
-
-def digest(data):
-    """A hash of every field, independent of byte order and memory layout."""
-    total = hashlib.sha256()
-    for name in ShapesData.__dataclass_fields__:
-        field = getattr(data, name)
-        if isinstance(field, tuple):
-            total.update("\n".join(field).encode())
-        else:
-            total.update(repr(field.shape).encode())
-            little_endian = field.astype(field.dtype.newbyteorder("<"))
-            total.update(np.ascontiguousarray(little_endian).tobytes())
-    return total.hexdigest()[:16]
 
 
 def all_parts_images(data, template, jitter):
@@ -93,17 +74,6 @@ def test_category_is_the_xor_of_the_two_traits():
         assert set(data.labels[trait]) == set(data.labels[~trait]) == {0, 1}
 
 
-@pytest.mark.parametrize(("side", "jitter"), SIZES)
-def test_parts_are_the_or_of_the_two_features_of_the_template_somewhere(side, jitter):
-    data = shapes(n_images=30, feature_size=side, jitter=jitter, random_state=1)
-    candidates = [
-        {one.tobytes() for one in all_parts_images(data, template, jitter)[0]}
-        for template in range(4)
-    ]
-    for parts, template in zip(data.parts, data.templates, strict=True):
-        assert parts.tobytes() in candidates[template]
-
-
 @pytest.mark.parametrize("jitter", [2, 3])
 def test_templates_and_both_shifts_are_uniform_and_independent(jitter):
     n = 20_000
@@ -167,18 +137,3 @@ def test_without_jitter_nothing_moves():
     np.testing.assert_array_equal(data.parts[:, 0], expected)
     np.testing.assert_array_equal(data.clean, data.parts)
     np.testing.assert_array_equal(data.images, data.parts)
-
-
-@pytest.mark.parametrize("noise", [1e-3, 0.1])
-def test_noise_flips_the_asked_share_of_pixels_and_nothing_else(noise):
-    clean = shapes(n_images=1000, noise=0.0, random_state=5)
-    np.testing.assert_array_equal(clean.images, clean.clean)
-    noisy = shapes(n_images=1000, noise=noise, random_state=5)
-    np.testing.assert_array_equal(noisy.clean, clean.clean)
-    flips = noisy.images != noisy.clean
-    for among in (flips, flips[noisy.clean], flips[~noisy.clean]):
-        assert abs(among.mean() - noise) < 4 * np.sqrt(noise * (1 - noise) / among.size)
-
-
-def test_seed_gives_the_stored_bits():
-    assert digest(shapes(random_state=0)) == DIGEST

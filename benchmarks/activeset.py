@@ -263,16 +263,7 @@ def report(rows: list[Row]) -> str:
                 ]
             )
     return table(
-        [
-            "data",
-            "engine",
-            "seconds",
-            "late step",
-            "peak MB",
-            "bits",
-            "% explained",
-        ],
-        lines,
+        ["data", "engine", "seconds", "late step", "peak MB", "bits", "% explained"], lines
     )
 
 

@@ -105,10 +105,7 @@ def main() -> None:
             gap=24,
         ),
     ]
-    captions = [
-        "Asked: who buys what (amber: no answer)",
-        "Found: the dishes, and who cooks them",
-    ]
+    captions = ["Asked: who buys what (amber: no answer)", "Found: the dishes, and who cooks them"]
     tile_grid(panels, columns=2, captions=captions, margin=8, gap=32).save(path)
     print(f"picture: {path}")
 

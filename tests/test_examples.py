@@ -41,8 +41,7 @@ def run(name, folder, *arguments):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in EXAMPLES],
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in EXAMPLES]
 )
 def test_an_example_ends_in_a_picture(name, tmp_path, digits_folder, monkeypatch):
     monkeypatch.setenv("HCNET_DATA", str(digits_folder))

@@ -5,12 +5,7 @@ import pytest
 from scipy.signal import convolve2d
 
 from hcnet.images import Images
-from hcnet.inference import (
-    codes,
-    explain,
-    placements_from_codes,
-    reconstruct,
-)
+from hcnet.inference import codes, explain, placements_from_codes, reconstruct
 from hcnet.model import PartsModel
 from hcnet.objective import Priors, log_joint
 

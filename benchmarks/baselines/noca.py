@@ -212,10 +212,7 @@ class Noca:
 
 
 def climb(
-    terms: Callable[[FloatArray], Terms],
-    start: FloatArray,
-    low: float,
-    high: float,
+    terms: Callable[[FloatArray], Terms], start: FloatArray, low: float, high: float
 ) -> FloatArray:
     """Maximise many concave functions of one number each; `terms`: value, slope, -curvature.
 

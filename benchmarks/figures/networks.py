@@ -50,10 +50,7 @@ FEW_LABELS = {
 }
 SIZE_COLOURS = (ORANGE, BLUE)
 TITLES = {"block": "a block missing", "random": "random pixels missing"}
-UNDER_MASK = {
-    "missed by more than a pixel": ("missed", BLUE),
-    "made up": ("made_up", ORANGE),
-}
+UNDER_MASK = {"missed by more than a pixel": ("missed", BLUE), "made up": ("made_up", ORANGE)}
 
 
 def with_and_without_labels(rows: list[Row]) -> Figure:

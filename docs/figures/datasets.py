@@ -90,11 +90,7 @@ def draw_datasets() -> None:
     parts_figure("symbols", datasets.symbols(**seed), scale=3, part_scale=6, part_columns=2)
     parts_figure("letters", datasets.letters(**seed), scale=3, part_scale=6, part_columns=2)
     parts_figure(
-        "letters-noisy",
-        datasets.letters(noise=0.03, **seed),
-        scale=3,
-        part_scale=6,
-        part_columns=2,
+        "letters-noisy", datasets.letters(noise=0.03, **seed), scale=3, part_scale=6, part_columns=2
     )
     parts_figure("text", datasets.text(**seed), scale=3, part_scale=5, part_columns=4)
     parts_figure(

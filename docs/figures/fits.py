@@ -15,13 +15,7 @@ from benchmarks.harness import Benchmark
 from hcnet import HCN, FeatureLearner, Layer
 from hcnet.datasets import deconvolution, letters, shapes, small_letters
 from hcnet.metrics import matched_iou
-from hcnet.plotting import (
-    show_comparison,
-    show_errors,
-    show_features,
-    show_images,
-    show_model,
-)
+from hcnet.plotting import show_comparison, show_errors, show_features, show_images, show_model
 from hcnet.plotting.drawing import tile_grid
 from hcnet.reporting import report
 

@@ -167,10 +167,7 @@ def test_a_network_learns_from_a_stream_with_labels(folder, tmp_path, kind):
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     model = HCN(
-        [Layer(4, size=21), Layer()],
-        templates_per_class=2,
-        max_iter=5,
-        random_state=0,
+        [Layer(4, size=21), Layer()], templates_per_class=2, max_iter=5, random_state=0
     ).fit_stream(zip(X, y.tolist(), strict=True), classes=[0, 1], batch_size=8)
     found = HCN.load(tmp_path / "s.hcn")
     assert found.classes_.tolist() == [0, 1]

@@ -79,12 +79,9 @@ def test_true_parts_are_recovered(seed):
 @pytest.mark.gpu
 def test_shapes_are_clustered():
     data = shapes(feature_size=21, random_state=0)
-    model = HCN(
-        [Layer(4, size=21), Layer()],
-        n_classes=4,
-        device="cuda",
-        random_state=0,
-    ).fit(data.images)
+    model = HCN([Layer(4, size=21), Layer()], n_classes=4, device="cuda", random_state=0).fit(
+        data.images
+    )
     found = model.predict(data.images)
     pairs = {(a, b) for a, b in zip(found, data.templates, strict=True)}
     assert len(pairs) == len(set(data.templates))

@@ -13,14 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hcnet import (
-    HCN,
-    BooleanMatrixFactorization,
-    Engine,
-    FeatureLearner,
-    Layer,
-    TemplateClassifier,
-)
+from hcnet import HCN, BooleanMatrixFactorization, Engine, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes
 from hcnet.engine import engines
 

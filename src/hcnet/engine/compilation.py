@@ -35,14 +35,7 @@ _FACTORS = (
     "pool_up",
     "pool_down",
 )
-_PLANES = (
-    "or_to_U",
-    "pool_to_R",
-    "max_pool",
-    "pool_to_U",
-    "or_to_S",
-    "class_to_S",
-)
+_PLANES = ("or_to_U", "pool_to_R", "max_pool", "pool_to_U", "or_to_S", "class_to_S")
 _CHOICES = (
     "position",
     "gain",

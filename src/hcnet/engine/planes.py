@@ -15,16 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.factors import (
-    HUGE,
-    damped,
-    larger,
-    or_down,
-    or_messages,
-    pool_down,
-    pool_up,
-    smaller,
-)
+from hcnet.factors import HUGE, damped, larger, or_down, or_messages, pool_down, pool_up, smaller
 from hcnet.grid import to_steps
 
 # Pools are damped in double precision: by small shares of messages that can be large.

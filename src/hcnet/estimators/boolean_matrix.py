@@ -25,11 +25,7 @@ from hcnet.model import PartsModel
 from hcnet.objective import Priors, estimate, log_joint
 from hcnet.progress import Callback
 from hcnet.validation.images import check_codes, check_table
-from hcnet.validation.parameters import (
-    check_learning,
-    check_max_memory,
-    check_priors,
-)
+from hcnet.validation.parameters import check_learning, check_max_memory, check_priors
 
 
 class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):

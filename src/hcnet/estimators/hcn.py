@@ -56,13 +56,7 @@ from hcnet.validation.network import (
     check_weights,
 )
 from hcnet.validation.parameters import check_engine, check_max_memory, check_positive
-from hcnet.validation.streams import (
-    check_item,
-    check_reading,
-    in_item,
-    stream_items,
-    stream_length,
-)
+from hcnet.validation.streams import check_item, check_reading, in_item, stream_items, stream_length
 
 
 class HCN(NetworkClassifier):

@@ -78,10 +78,7 @@ def forward(network: Network, weights: Weights, evidence: FloatArray) -> list[Fl
 
 
 def decode(
-    scene: Scene,
-    top: BoolArray,
-    choices: Sequence[NDArray[np.int16]] = (),
-    compare: bool = True,
+    scene: Scene, top: BoolArray, choices: Sequence[NDArray[np.int16]] = (), compare: bool = True
 ) -> Configuration:
     """Decide all levels given the templates `top` that are on.
 

@@ -224,11 +224,7 @@ def in_batches(images: Images, bytes_per_image: int) -> Iterator[tuple[Images, s
 
 
 def sample(
-    network: Network,
-    weights: Weights,
-    S: BoolArray,
-    rng: np.random.Generator,
-    clean: bool = False,
+    network: Network, weights: Weights, S: BoolArray, rng: np.random.Generator, clean: bool = False
 ) -> tuple[BoolArray, list[BoolArray]]:
     """Draw images given the templates S that are on: images X, and the S of all levels from S⁰.
 

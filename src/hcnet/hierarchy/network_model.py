@@ -118,8 +118,7 @@ def _names(names: list[Any]) -> NDArray[Any]:
 
 
 _CLASS_NAME = kinds.plain(
-    "a text or a number",
-    lambda name: isinstance(name, str | bool) or kinds.is_number(name),
+    "a text or a number", lambda name: isinstance(name, str | bool) or kinds.is_number(name)
 )
 _NOISE = kinds.probability(most=kinds.BELOW_HALF)
 _LEVEL = kinds.object_of(

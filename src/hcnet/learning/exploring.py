@@ -105,11 +105,7 @@ def regions(layer: FeatureLayer, images: Images, rng: np.random.Generator) -> li
     """Random regions that hold ink, each of one or several blocks of the same size."""
     chosen, (H, W) = plan(layer), images.size
     corners = [
-        (
-            k,
-            min(i * chosen.height, H - chosen.height),
-            min(j * chosen.width, W - chosen.width),
-        )
+        (k, min(i * chosen.height, H - chosen.height), min(j * chosen.width, W - chosen.width))
         for k in range(images.n_images)
         for i in range(chosen.down)
         for j in range(chosen.across)

@@ -171,8 +171,7 @@ def tile_grid(
     heights = [max(t.height for t in tiles[r * columns : (r + 1) * columns]) for r in range(rows)]
     tops = [margin + sum(heights[:r]) + r * (line + gap) for r in range(rows)]
     sheet = blank(
-        2 * margin + columns * (width + gap) - gap,
-        tops[-1] + heights[-1] + line + margin,
+        2 * margin + columns * (width + gap) - gap, tops[-1] + heights[-1] + line + margin
     )
     draw = ImageDraw.Draw(sheet)
     for k, tile in enumerate(tiles):

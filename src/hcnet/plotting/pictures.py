@@ -108,10 +108,7 @@ def show_features(
 
 
 def show_errors(
-    X: ArrayLike,
-    reconstruction: ArrayLike,
-    mask: ArrayLike | None = None,
-    scale: int | None = None,
+    X: ArrayLike, reconstruction: ArrayLike, mask: ArrayLike | None = None, scale: int | None = None
 ) -> Image.Image:
     """Reconstructions with their errors marked, and counted below.
 

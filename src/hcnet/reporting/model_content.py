@@ -50,11 +50,7 @@ def parts_figures(model: Any) -> dict[str, Any]:
 
 
 def parts_content(
-    model: Any,
-    X: ArrayLike | None,
-    mask: ArrayLike | None,
-    names: Sequence[str] | None,
-    live: bool,
+    model: Any, X: ArrayLike | None, mask: ArrayLike | None, names: Sequence[str] | None, live: bool
 ) -> tuple[Content, Images | None]:
     """The content of a report, and the images that it is about.
 

@@ -23,13 +23,7 @@ from hcnet.engine.active.geometry import (
 from hcnet.engine.cuda import arrays, slots, sums, updates
 from hcnet.engine.cuda.arrays import DeviceArray, fetch, hold, launch
 from hcnet.engine.cuda.compilation import blocks_for, multiprocessors
-from hcnet.engine.cuda.orders import (
-    Colours,
-    Lanes,
-    blocks_with_trees,
-    copy_to_lanes,
-    merge_lanes,
-)
+from hcnet.engine.cuda.orders import Colours, Lanes, blocks_with_trees, copy_to_lanes, merge_lanes
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray

@@ -10,12 +10,17 @@ from hcnet.hierarchy.explaining import agreeing, all_allowed
 from hcnet.images import Images
 from hcnet.memory import NotEnoughMemoryError
 from hcnet.templates import part_search
-from hcnet.templates.examples import as_templates, choose, medoids
 from hcnet.templates.matching import match, shifted_windows
 from hcnet.templates.matching_kernels import count_shifts, match_all
 from hcnet.templates.part_search import PartImages, PartSearch, Placements
 from hcnet.templates.search_kernels import explain_all
-from hcnet.templates.template_learning import check_template_memory, learn_templates
+from hcnet.templates.template_learning import (
+    as_templates,
+    check_template_memory,
+    choose,
+    learn_templates,
+    medoids,
+)
 
 LIMITS = Limits()
 

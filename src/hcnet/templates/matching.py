@@ -9,8 +9,6 @@ finds pixel by pixel, cheap enough for hundreds of templates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
@@ -45,16 +43,10 @@ def match(
     possible = np.repeat(allowed, size[0] * size[1], axis=1)
     score = np.zeros(possible.shape)
     for batch, rows in in_batches(images, explaining_memory(network)):
-        lacking = _Lacking.of(network, weights, batch)
-        match_all(
-            batch.n_images,
-            batch.pixels & batch.observed,
-            *lacking.tables(),
-            np.array(size),
-            possible[rows],
-            lacking.unexplained,
-            score[rows],
-        )
+        seen = batch.pixels & batch.observed
+        _, costs = channel_costs(network, batch)
+        where = np.array(size), possible[rows]
+        match_all(len(seen), seen, _tables(network, weights, batch), *where, costs, score[rows])
     return PIXEL * score + class_log_prior(network.classes, (*allowed.shape, *size), allowed)
 
 
@@ -76,8 +68,8 @@ def shifted_windows(
     # Counts begin at one, so that no position is impossible.
     counts = np.ones((len(network.levels), most), np.int64)
     for batch, rows in in_batches(images, explaining_memory(network)):
-        tables = _Lacking.of(network, weights, batch).tables()
-        count_shifts(batch.pixels, *tables, templates[rows], counts)
+        tables = _tables(network, weights, batch)
+        count_shifts(batch.pixels, tables, templates[rows], counts)
     windows = [network.levels[0].window]
     for level, count in zip(network.levels[1:], counts[1:], strict=True):
         own = count[: level.pool.n_members].reshape(level.pool.window)
@@ -85,64 +77,50 @@ def shifted_windows(
     return windows
 
 
-@dataclass(frozen=True, eq=False)
-class _Lacking:
-    """Messages up of matching: the elements that each placement lacks in some images, negative."""
-
-    network: Network
-    weights: Weights
-    lowest: FloatArray  # to R¹
-    up: list[FloatArray]  # to all S but the templates
-    floors: list[FloatArray]  # (images, features): the cost of a hidden part
-    unexplained: NDArray[np.float64]  # (images, channels): the cost of an unexplained pixel
-
-    @classmethod
-    def of(cls, network: Network, weights: Weights, images: Images) -> _Lacking:
-        lacking, unexplained = channel_costs(network, images)
-        # An unobserved pixel may be on.
-        maybe = images.pixels | ~images.observed
-        message = np.where(maybe, 0.0, -lacking[:, :, None, None]).astype(np.float32)
-        up: list[FloatArray] = []
-        floors: list[FloatArray] = []
-        message = lowest = max_pool(network.levels[0].pool, _relative(network.levels[0]), message)
-        everything = -lacking
-        for level, W in zip(network.levels[1:], weights, strict=False):
-            up.append(correlate(message, W))
-            everything = everything @ W.sum(axis=(2, 3)).T
-            floors.append((HIDDEN * everything).astype(np.float32))
-            if len(up) < len(network.levels) - 1:  # the kernels pool what the templates need
-                message = max_pool(level.pool, _relative(level), up[-1])
-                message = np.maximum(message, floors[-1][:, :, None, None])
-        return cls(network, weights, lowest, up, floors, unexplained)
-
-    def tables(self) -> tuple[object, ...]:
-        """All levels in flat arrays, as the kernels take them."""
-        levels, n = self.network.levels, len(self.unexplained)
-        flat = [np.zeros((n, 0), np.float32)]  # for a network of one level
-        flat = [message.reshape(n, message[0].size) for message in self.up] or flat
-        log_priors = [_relative(level).ravel() for level in levels]
-        counts = [W.sum(axis=(1, 2, 3)) for W in self.weights]
-        features = (
-            np.cumsum([0, *(len(W) for W in self.weights[:-1])]),
-            np.concatenate([[0], np.cumsum(np.concatenate(counts))]),
-            np.concatenate([elements(W)[1:] for W in self.weights], axis=1).T.copy(),
-        )
-        pools = (
-            np.array([[*level.pool.window, *level.pool.offset] for level in levels]),
-            np.array([level.pool.below_size for level in levels]),
-            np.array([level.pool.size[1] for level in levels]),
-            np.cumsum([0, *(prior.size for prior in log_priors[:-1])]),
-            np.concatenate(log_priors),
-        )
-        return (
-            self.lowest,
-            np.concatenate(flat, axis=1),
-            np.cumsum([0, *(message.shape[1] for message in flat)]),
-            np.concatenate([*self.floors, np.zeros((n, 1), np.float32)], axis=1),
-            features,
-            pools,
-            1 + int(sum(count.max(initial=0) for count in counts)),
-        )
+def _tables(network: Network, weights: Weights, images: Images) -> tuple[object, ...]:
+    """All levels, and the elements that each placement lacks in some images, for the kernels."""
+    lacking, _ = channel_costs(network, images)
+    n, levels = images.n_images, network.levels
+    log_priors = [_relative(level) for level in levels]
+    # An unobserved pixel may be on.
+    maybe = images.pixels | ~images.observed
+    message = np.where(maybe, 0.0, -lacking[:, :, None, None]).astype(np.float32)
+    # Messages up, negative: to R¹, and to all S but the templates.
+    message = lowest = max_pool(levels[0].pool, log_priors[0], message)
+    up: list[FloatArray] = []
+    floors: list[FloatArray] = []  # (images, features): the cost of a hidden part
+    everything = -lacking
+    for k in range(1, len(levels)):
+        up.append(correlate(message, weights[k - 1]))
+        everything = everything @ weights[k - 1].sum(axis=(2, 3)).T
+        floors.append((HIDDEN * everything).astype(np.float32))
+        if k < len(levels) - 1:  # the kernels pool what the templates need
+            message = max_pool(levels[k].pool, log_priors[k], up[-1])
+            message = np.maximum(message, floors[-1][:, :, None, None])
+    flat = [message.reshape(n, message[0].size) for message in up]
+    flat = flat or [np.zeros((n, 0), np.float32)]  # for a network of one level
+    counts = [W.sum(axis=(1, 2, 3)) for W in weights]
+    features = (
+        np.cumsum([0, *(len(W) for W in weights[:-1])]),
+        np.concatenate([[0], np.cumsum(np.concatenate(counts))]),
+        np.concatenate([elements(W)[1:] for W in weights], axis=1).T.copy(),
+    )
+    pools = (
+        np.array([[*level.pool.window, *level.pool.offset] for level in levels]),
+        np.array([level.pool.below_size for level in levels]),
+        np.array([level.pool.size[1] for level in levels]),
+        np.cumsum([0, *(prior.size for prior in log_priors[:-1])]),
+        np.concatenate([prior.ravel() for prior in log_priors]),
+    )
+    return (
+        lowest,
+        np.concatenate(flat, axis=1),
+        np.cumsum([0, *(message.shape[1] for message in flat)]),
+        np.concatenate([*floors, np.zeros((n, 1), np.float32)], axis=1),
+        features,
+        pools,
+        1 + int(sum(count.max(initial=0) for count in counts)),
+    )
 
 
 def channel_costs(

@@ -1,11 +1,13 @@
 """The loops of matching: follow each template down to the pixels, and count unexplained pixels.
 
+The tables of `matching` are, in this order: ``lowest``, the messages to R¹, and ``messages``, those
+up to all S but the templates, the level k from ``begins[k]`` on, per image; ``hidden``, per image
+the threshold above which a feature below the templates counts as present; ``features``, ``pools``,
+and ``depth``, the most features that are ever on the stack.
+
 ``features`` are all levels in flat arrays: the first feature of each level, the first element of
 each feature, and the elements (channel, row, column).  ``pools`` are per level the window (height,
 width, offset), the size of the grid below, the columns of R, and where its ``log_priors`` begin.
-``lowest`` are the messages to R¹ of an image, and ``messages`` those up to all S but the templates,
-the level k from ``begins[k]`` on; ``hidden`` is the threshold above which a feature below the
-templates counts as present.
 """
 
 from __future__ import annotations
@@ -22,27 +24,12 @@ _kernel: Any = nb.njit(nogil=True, cache=True)
 
 @over_threads
 @_kernel
-def match_all(
-    first,
-    last,
-    pixels,
-    lowest,
-    messages,
-    begins,
-    hidden,
-    features,
-    pools,
-    depth,
-    top_size,
-    possible,
-    costs,
-    score,
-):
+def match_all(first, last, pixels, tables, top_size, possible, costs, score):
     """Add to ``score`` the elements that each possible template lacks, and unexplained pixels.
 
-    ``costs`` of unexplained pixels are per image and channel; ``depth`` is the most features that
-    are ever on the stack.
+    ``costs`` of unexplained pixels are per image and channel.
     """
+    lowest, messages, begins, hidden, features, pools, depth = tables
     positions = top_size[0] * top_size[1]
     levels = len(features[0])
     for n in range(first, last):
@@ -65,10 +52,9 @@ def match_all(
 
 
 @_kernel
-def count_shifts(
-    pixels, lowest, messages, begins, hidden, features, pools, depth, templates, shifts
-):
+def count_shifts(pixels, tables, templates, shifts):
     """Count in ``shifts`` (levels, members) the positions of the parts of each image's template."""
+    lowest, messages, begins, hidden, features, pools, depth = tables
     mark = np.zeros(pixels.shape[1:], np.int32)
     stack = np.empty((depth, 4), np.int64)
     for n in range(len(pixels)):

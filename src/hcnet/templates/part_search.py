@@ -44,13 +44,6 @@ class Placements:
     places: list[IntArray]  # per image (placements, 3): part, row and column
     left: IntArray  # per image, the number of unexplained pixels
 
-    def maps(self, n_parts: int, size: tuple[int, int]) -> BoolArray:
-        """The same as arrays: (images, parts, rows, columns)."""
-        S = np.zeros((len(self.places), n_parts, *size), bool)
-        for n, places in enumerate(self.places):
-            S[n, places[:, 0], places[:, 1], places[:, 2]] = True
-        return S
-
 
 class PartImages:
     """Images as the search needs them: pixels to explain, and elements of R that find none."""
@@ -63,14 +56,12 @@ class PartImages:
 
     def explain(self, W: BoolArray) -> Placements:
         """The placements of parts that explain each image."""
-        size = self.level.features.placement_size
+        pool, size = self.level.pool, self.level.features.placement_size
         found = np.zeros((len(self.on), MOST_PARTS, 3), np.int64)
-        bits, reach = _elements(W), _reach(W, self.level.pool.window)
-        costs = np.float32(LACKING), np.float32(PLACEMENT)
-        corner = self.level.pool.offset
         n, left = np.zeros((2, len(self.on)), np.int64)
-        maps = self.on, self.lacks, bits, reach, size, corner, costs, found
-        explain_all(len(self.on), *maps, n, left)
+        parts = _elements(W), _reach(W, pool.window), size, pool.offset
+        costs = np.float32(LACKING), np.float32(PLACEMENT)
+        explain_all(len(self.on), self.on, self.lacks, *parts, costs, found, n, left)
         return Placements([places[:k] for places, k in zip(found, n, strict=True)], left)
 
     def fit(self, W: BoolArray, found: Placements) -> BoolArray:
@@ -81,11 +72,10 @@ class PartImages:
         order = np.argsort(part, kind="stable")
         places = np.stack([maps, r, c], axis=1)[order]
         start = np.concatenate([[0], np.cumsum(use)])
-        new = W.copy()
+        new, pool = W.copy(), self.level.pool
         costs = np.float32(LACKING), np.float32(WEIGHT)
-        pool = self.level.pool
-        maps_of = self.on, self.lacks, start, places
-        fit_all(len(new), *maps_of, pool.window, pool.offset, costs, new)
+        where = start, places, pool.window, pool.offset
+        fit_all(len(new), self.on, self.lacks, *where, costs, new)
         new[use < LEAST_USE] = False
         return new
 

@@ -1,19 +1,29 @@
-"""Learning a network of two levels without messages: parts by search, examples as templates."""
+"""Learning a network of two levels without messages: parts by search, examples as templates.
+
+The placements of the parts in an image make a template.  A class keeps the templates of those
+images by which the others are matched best (medoids, chosen greedily).  Averages would not do: the
+average of two ways to draw a digit is not a digit.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Limits, Record, Status, interruptible, run
-from hcnet.hierarchy.network import Network, batch_size, explaining_memory
+from hcnet.hierarchy.explaining import all_allowed
+from hcnet.hierarchy.network import Level, Network, batch_size, explaining_memory
 from hcnet.images import BoolArray, Images
+from hcnet.layers import equal_classes
 from hcnet.memory import check_memory
 from hcnet.progress import Progress
-from hcnet.templates.examples import as_templates, choose, similarities, with_windows
-from hcnet.templates.part_search import MOST_PARTS, PartSearch
+from hcnet.templates.matching import match, shifted_windows
+from hcnet.templates.part_search import MOST_PARTS, PartSearch, centre
+
+IntArray = NDArray[np.int64]
 
 # Rounds of explaining and fitting.  After ten hardly anything changes.
 ROUNDS = 10
@@ -64,7 +74,9 @@ def learn_templates(
     some = np.arange(images.n_images)
     if len(some) > MOST_EXAMPLES:
         some = np.sort(rng.choice(len(some), MOST_EXAMPLES, replace=False))
-    maps = found.maps(len(W), parts.features.placement_size)
+    maps = np.zeros((images.n_images, len(W), *parts.features.placement_size), bool)
+    for S, places in zip(maps, found.places, strict=True):
+        S[tuple(places.T)] = True
     templates = as_templates(top, maps[some])
     examples = images[some]
     similarity = similarities(network, W, examples, templates)
@@ -91,3 +103,97 @@ def check_template_memory(network: Network, n_images: int, max_memory: int | Non
     needed += min(n_images, batch_size(per_image)) * per_image
     remedy = f"lower the images per fit (now {n_images})"
     return check_memory("Learning", needed, max_memory, remedy)
+
+
+def as_templates(level: Level, maps: BoolArray) -> BoolArray:
+    """Maps of placements as weights of the top level: (maps, channels, height, width)."""
+    _, channels, height, width = level.weight_shape
+    W = np.zeros((len(maps), channels, height, width), bool)
+    top, left = centre(level)
+    n, a, y, x = np.nonzero(maps)
+    # At the border, the nearest element has the placement in its window.
+    W[n, a, np.clip(y - top, 0, height - 1), np.clip(x - left, 0, width - 1)] = True
+    return W
+
+
+def similarities(
+    network: Network, parts: BoolArray, images: Images, templates: BoolArray
+) -> NDArray[np.float64]:
+    """The match of each image with the template of each image: (images, templates)."""
+    lower, top = network.levels
+    top = replace(top, features=top.features.with_features(len(templates)))
+    wide = Network((lower, top), equal_classes(len(templates), 1), network.noise)
+    return match(wide, [parts, templates], images, all_allowed(wide, images.n_images))
+
+
+def choose(
+    similarity: NDArray[np.float64], allowed: BoolArray, network: Network, rng: np.random.Generator
+) -> IntArray:
+    """Choose for each template of the network the image that it is made of.
+
+    `allowed` (images, templates) leaves out the templates that contradict a label.
+    """
+    categories = np.array(network.classes.categories)
+    n_classes = network.classes.n_classes
+    own = _categories(similarity, allowed, categories, n_classes)
+    chosen = np.zeros(len(categories), np.int64)
+    for k in range(n_classes):
+        slots = np.flatnonzero(categories == k)
+        members = np.flatnonzero(own == k)
+        if not len(members):  # no image of this class: any image is as good
+            members = rng.permutation(len(own))[:1]
+        some = members[medoids(similarity[np.ix_(members, members)], len(slots))]
+        chosen[slots] = np.resize(some, len(slots))  # too few images: some are used twice
+    return chosen
+
+
+def _categories(
+    similarity: NDArray[np.float64], allowed: BoolArray, categories: IntArray, n_classes: int
+) -> IntArray:
+    """The class of every image: its label, that of its best labelled match, or a cluster."""
+    possible = np.stack([allowed[:, categories == k].any(axis=1) for k in range(n_classes)], axis=1)
+    own: IntArray = np.asarray(possible.argmax(axis=1))
+    open_ = possible.sum(axis=1) > 1
+    if not open_.any():
+        return own
+    if open_.all():
+        centres = medoids(similarity, n_classes)
+        return np.asarray(similarity[:, centres].argmax(axis=1))
+    known = np.flatnonzero(~open_)
+    nearest = known[similarity[np.ix_(open_, known)].argmax(axis=1)]
+    own[open_] = own[nearest]
+    return own
+
+
+def with_windows(
+    network: Network,
+    weights: list[BoolArray],
+    images: Images,
+    allowed: BoolArray,
+    chosen: IntArray,
+) -> Network:
+    """The network with pools that prefer the shifts that occur between images and templates.
+
+    `chosen` is the image of each template; an image is not compared with its own template.
+    """
+    others = allowed & (chosen != np.arange(images.n_images)[:, None])
+    some = others.any(axis=1)
+    if not some.any():
+        return network
+    few = images[some]
+    nearest = match(network, weights, few, others[some]).argmax(axis=1)
+    windows = shifted_windows(network, weights, few, nearest)
+    levels = [replace(level, window=w) for level, w in zip(network.levels, windows, strict=True)]
+    return replace(network, levels=tuple(levels))
+
+
+def medoids(similarity: NDArray[np.float64], n: int) -> IntArray:
+    """Up to n examples that the others match best, chosen greedily."""
+    covered = np.full(len(similarity), -np.inf)
+    chosen: list[int] = []
+    for _ in range(min(n, len(similarity))):
+        gain = np.maximum(similarity, covered[:, None]).sum(axis=0)
+        gain[chosen] = -np.inf
+        chosen.append(int(gain.argmax()))
+        covered = np.maximum(covered, similarity[:, chosen[-1]])
+    return np.array(chosen)

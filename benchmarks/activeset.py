@@ -21,7 +21,7 @@ from hcnet.engine import engines
 from hcnet.engine.base import ActiveSet
 from hcnet.engine.driver import Limits, Measurement, run
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine, ReadyEngine
-from hcnet.hierarchy.joint_probability import joint_function
+from hcnet.hierarchy.explaining import joint_function
 from hcnet.hierarchy.network_learning import on_weights
 from hcnet.hierarchy.network_messages import NetworkPassing
 from hcnet.images import BoolArray, Images

@@ -9,7 +9,7 @@ from hcnet.engine.choices import OFF, UNDECIDED, settle_plane
 from hcnet.engine.cuda.arrays import fetch, hold
 from hcnet.engine.cuda.pools import DeviceLevel
 from hcnet.hierarchy.convolution import bconv, correlate
-from hcnet.hierarchy.joint_probability import DeviceJoint, host_joint, joint_memory
+from hcnet.hierarchy.explaining import DeviceJoint, host_joint, joint_memory
 from hcnet.hierarchy.network import CheckedLayer, build_network
 from hcnet.images import Images, Noise
 from hcnet.layers import ClassLayer

@@ -80,7 +80,7 @@ def test_every_level_settles_at_a_fixed_point_of_the_dense_engine(name, certaint
         for _ in range(5):
             passing.forward([0.5] * len(net.levels))
             passing.backward()
-        for k, trees in enumerate(passing._trees):
+        for k, trees in enumerate(passing.levels):
             assert isinstance(trees, ActivePassing)
             rng = np.random.default_rng(0)
             changes = (trees.sweep(Schedule(), rng, 0.5) for _ in range(200))

@@ -5,11 +5,12 @@ from functools import cache
 import numpy as np
 import pytest
 from definition import layer, network, random_images, random_weights
+from scipy.special import logsumexp
 
 from hcnet.hierarchy.explaining import agreeing, all_allowed
 from hcnet.images import Images
 from hcnet.templates import matching
-from hcnet.templates.matching import channel_costs, class_scores, match, shifted_windows
+from hcnet.templates.matching import channel_costs, match, shifted_windows
 
 
 def nets():
@@ -159,7 +160,7 @@ def test_templates_that_a_label_rules_out_are_not_chosen():
 def test_all_templates_of_a_class_count_together():
     net = network(layer(3, (4, 5), (2, 2)), image_size=(5, 6), categories=(0, 1, 1))
     score = np.log(np.array([[0.2, 0.15, 0.15]]))
-    assert np.allclose(np.exp(class_scores(net, score)), [[0.2, 0.3]])
+    assert np.allclose(np.exp(net.by_class(score, logsumexp)), [[0.2, 0.3]])
 
 
 def test_what_is_left_unexplained_counts():

@@ -152,10 +152,7 @@ class NetworkClassifier(ClassifierMixin, Estimator):
 
     def _present(self, top: BoolArray) -> BoolArray:
         """The classes of the templates that are on: (images, classes)."""
-        on: BoolArray = np.asarray(top.any(axis=(2, 3)))
-        categories = np.array(self._model.network.classes.categories)
-        columns = [on[:, categories == k].any(axis=1) for k in range(len(self.classes_))]
-        return np.stack(columns, axis=1)
+        return self._model.network.by_class(top.reshape(len(top), -1), np.any)
 
     def _one_object(self, name: str) -> None:
         if self._model.network.classes.p_on is not None:

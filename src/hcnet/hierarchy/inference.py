@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from hcnet.engine.engines import Engine
 from hcnet.factors import HUGE
@@ -71,7 +72,7 @@ def configuration(
         if inference.name == "passing":
             passing = pass_messages(model, batch, possible, inference.n_passes)
             up, beliefs = passing.up, passing.placement_beliefs()[-1]
-            best = beliefs.reshape(len(beliefs), -1).argmax(axis=1)
+            best = beliefs.reshape(batch.n_images, -1).argmax(axis=1)
         else:
             up = forward(network, weights, batch.evidence(network.noise))
             best = matching.match(network, weights, batch, possible).argmax(axis=1)
@@ -86,18 +87,16 @@ def class_scores(model: NetworkModel, images: Images, inference: Inference) -> N
     for batch, everything in _batches(model, images, inference, None):
         if inference.name == "explain":
             found.append(explain_classes(network, weights, batch, inference.candidates))
-            continue
-        if inference.name == "match":
+        elif inference.name == "match":
             score = matching.match(network, weights, batch, everything)
-            found.append(matching.class_scores(network, score))
-            continue
-        if inference.name == "passing":
-            up = pass_messages(model, batch, everything, inference.n_passes).up
+            found.append(network.by_class(score, logsumexp))
         else:
-            up = forward(network, weights, batch.evidence(network.noise))
-        score = template_scores(network, up[-1], everything).astype(float)
-        own = (network.entry_categories == k for k in range(network.classes.n_classes))
-        found.append(np.stack([score[:, entries].max(axis=1) for entries in own], axis=1))
+            if inference.name == "passing":
+                up = pass_messages(model, batch, everything, inference.n_passes).up
+            else:
+                up = forward(network, weights, batch.evidence(network.noise))
+            score = template_scores(network, up[-1], everything).astype(float)
+            found.append(network.by_class(score, np.max))
     return np.concatenate(found)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,6 +142,11 @@ class Network:
         """The category of every template at every position."""
         return np.repeat(np.array(self.classes.categories), int(np.prod(self.top_size)))
 
+    def by_class(self, scores: NDArray[Any], reduce: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+        """Scores of all templates at all positions, (images, entries), reduced per class."""
+        own = (self.entry_categories == k for k in range(self.classes.n_classes))
+        return np.stack([reduce(scores[:, entries], axis=1) for entries in own], axis=1)
+
     @property
     def smallest_image(self) -> tuple[int, int]:
         """Height and width of images in which a template has exactly one position."""
@@ -232,9 +238,10 @@ def sample(
     """
     sparse = [S]
     for level, W in zip(reversed(network.levels), reversed(weights), strict=True):
-        R = bconv(sparse[0], W)
+        R, (h, w) = bconv(sparse[0], W), level.pool.window
         still = clean and level is network.levels[0]
-        sparse.insert(0, _centred(level, R) if still else _shift(level, R, rng))
+        members = (h - 1) // 2 * w + (w - 1) // 2 if still else _members(level, R, rng)
+        sparse.insert(0, moved(level, R, members))
     if clean:
         return sparse[0], sparse
     noise = network.noise
@@ -258,26 +265,17 @@ def sample_templates(
     return S
 
 
-def _shift(level: Level, R: BoolArray, rng: np.random.Generator) -> BoolArray:
-    """Every active element of R to a random position of its window: the S below."""
-    n, _, r, c = np.nonzero(R)
+def _members(level: Level, R: BoolArray, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A random position of its pool for every active element of R."""
+    _, _, r, c = np.nonzero(R)
     p = np.exp(level.log_prior[r, c].astype(float)).cumsum(axis=1)
-    member = (rng.random((len(n), 1)) * p[:, -1:] >= p).sum(axis=1)
-    i, j = np.divmod(member, level.pool.window[1])
-    return _moved(level, R, i, j)
+    return np.asarray((rng.random((len(r), 1)) * p[:, -1:] >= p).sum(axis=1))
 
 
-def _centred(level: Level, R: BoolArray) -> BoolArray:
-    """Every active element of R in the middle of its window: the S below."""
-    h, w = level.pool.window
-    return _moved(level, R, (h - 1) // 2, (w - 1) // 2)
-
-
-def _moved(
-    level: Level, R: BoolArray, i: NDArray[np.int64] | int, j: NDArray[np.int64] | int
-) -> BoolArray:
+def moved(level: Level, R: BoolArray, members: NDArray[Any] | int) -> BoolArray:
+    """The S below, with every active element of R at this position of its pool."""
     n, a, r, c = np.nonzero(R)
-    top, left = level.pool.offset
+    i, j = np.divmod(members, level.pool.window[1])
     S = np.zeros((*R.shape[:2], *level.pool.below_size), bool)
-    S[n, a, r + i - top, c + j - left] = True
+    S[n, a, r + i - level.pool.offset[0], c + j - level.pool.offset[1]] = True
     return S

@@ -18,8 +18,7 @@ from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
 from hcnet.engine.engines import ReadyEngine
-from hcnet.hierarchy.explaining import explain
-from hcnet.hierarchy.joint_probability import joint_function, joint_memory
+from hcnet.hierarchy.explaining import explain, joint_function, joint_memory
 from hcnet.hierarchy.network import Network, Weights
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
@@ -78,14 +77,6 @@ class Decided:
     weights: list[BoolArray]
     log_joint: float
 
-    @staticmethod
-    def kind(network: Network) -> Kind:
-        """Decided weights of a network, for files."""
-        weights = kinds.each_of(
-            [kinds.binary_array(level.weight_shape) for level in network.levels]
-        )
-        return kinds.object_of(Decided, weights=weights, log_joint=kinds.number())
-
 
 class NetworkLearning(Stateful):
     """A process for the driver: one forward and one backward pass per step."""
@@ -140,10 +131,9 @@ class NetworkLearning(Stateful):
 
     def saved_fields(self, finished: bool) -> Fields:
         """All messages, and the voters; once it is finished, only these."""
-        decided = self.saved_best
         return {
-            "_now": decided,
-            "_voters": kinds.list_of(decided, most=VOTERS),
+            "_now": self.saved_best,
+            "_voters": kinds.list_of(self.saved_best, most=VOTERS),
             "_changed": kinds.whole_number(),
             "_belief_change": kinds.number_or(math.inf),
             "_passing": part(finished),
@@ -152,7 +142,8 @@ class NetworkLearning(Stateful):
     @property
     def saved_best(self) -> Kind:
         """Decided weights."""
-        return Decided.kind(self._network)
+        levels = [kinds.binary_array(level.weight_shape) for level in self._network.levels]
+        return kinds.object_of(Decided, weights=kinds.each_of(levels), log_joint=kinds.number())
 
     def after_restore(self, finished: bool) -> None:
         """Beliefs follow from the messages."""

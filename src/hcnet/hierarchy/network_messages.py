@@ -60,7 +60,7 @@ class NetworkPassing(Stateful):
             )
             for level in network.levels
         ]
-        self._trees: list[FeaturePassing] = []
+        self.levels: list[FeaturePassing] = []  # the feature layers, from the bottom
         self._up = []  # messages up to every S
         for k, (level, prior) in enumerate(zip(network.levels, weight_priors, strict=True)):
             layer = level.features
@@ -73,7 +73,7 @@ class NetworkPassing(Stateful):
                 self._engine.or_to_U(self._pools[0], self._evidence)
                 set_active_pools(self._pools[0], near)  # all other elements stay off
             start = layer, everything, nothing, -HUGE, weights, rng
-            self._trees.append(engine.start(*start, same_order=same_order, ink=near))
+            self.levels.append(engine.start(*start, same_order=same_order, ink=near))
             up = np.zeros((n, layer.n_features, *layer.placement_size), np.float32)
             self._up.append(hold(up))
         classes = class_log_prior(network.classes, up.shape, allowed)
@@ -87,19 +87,19 @@ class NetworkPassing(Stateful):
         if finished:
             return fields
         messages = kinds.array_in_place(self._engine.fetch, self._engine.hold)
-        n, pools = len(self._trees), {"to_U": messages, "from_pool": messages, "to_R": messages}
+        n, pools = len(self.levels), {"to_U": messages, "from_pool": messages, "to_R": messages}
         return fields | {
             "_image_down": messages,
             "_up": kinds.each_of([messages] * n),
             "_pools": kinds.each_of([kinds.attributes(pools)] * n),
-            "_trees": kinds.each_of([part()] * n),
+            "levels": kinds.each_of([part()] * n),
         }
 
     def forward(self, damping: Sequence[float]) -> None:
         """Messages up, from the image to the class layer, and messages to W."""
         self.change = 0.0
         below = self._evidence
-        for k, (pools, trees) in enumerate(zip(self._pools, self._trees, strict=True)):
+        for k, (pools, trees) in enumerate(zip(self._pools, self.levels, strict=True)):
             self._engine.or_to_U(pools, below)
             self.change = max(self.change, self._engine.pool_to_R(pools, damping[k]))
             trees.set_evidence(pools.to_R)
@@ -107,7 +107,7 @@ class NetworkPassing(Stateful):
             self._up[k] = below = trees.up()
         exclusive = self.network.classes.p_on is None
         down = self._engine.class_to_S(self._class_prior, self._up[-1], exclusive)
-        self._trees[-1].set_placement_prior(down)
+        self.levels[-1].set_placement_prior(down)
 
     def backward(self, explain_away: int = 1) -> None:
         """Messages down, from the class layer to the image.
@@ -116,8 +116,8 @@ class NetworkPassing(Stateful):
         The ORs and pools of a level exchange messages `explain_away` times before the level below
         gets its messages.
         """
-        for k in reversed(range(len(self._trees))):
-            pools, trees = self._pools[k], self._trees[k]
+        for k in reversed(range(len(self.levels))):
+            pools, trees = self._pools[k], self.levels[k]
             above = trees.down(self._least(k))
             below = self._up[k - 1] if k else self._evidence
             for turn in range(explain_away):
@@ -126,7 +126,7 @@ class NetworkPassing(Stateful):
                 self._engine.pool_to_U(pools, above)
             down = self._engine.or_to_S(pools)
             if k:
-                self._trees[k - 1].set_placement_prior(down)
+                self.levels[k - 1].set_placement_prior(down)
             else:
                 self._image_down = down
 
@@ -140,32 +140,22 @@ class NetworkPassing(Stateful):
         strongest = self._up[k - 1], self._pools[k - 1].to_R
         return -sum(self._engine.largest(messages) for messages in strongest)
 
-    @property
-    def levels(self) -> list[FeaturePassing]:
-        """The messages of the feature layers, from the bottom."""
-        return self._trees
-
     def weight_beliefs(self) -> list[FloatArray]:
         """Max-marginal differences of W, (features, channels, height, width) per level."""
-        return [np.swapaxes(trees.weight_beliefs(), 0, 1) for trees in self._trees]
+        return [np.swapaxes(trees.weight_beliefs(), 0, 1) for trees in self.levels]
 
     @property
     def up(self) -> list[FloatArray]:
         """Messages up to S¹ … Sᴸ."""
         return [self._engine.fetch(up) for up in self._up]
 
-    @property
-    def image_down(self) -> FloatArray:
-        """Messages down to S⁰."""
-        return self._engine.fetch(self._image_down)
-
     def placement_beliefs(self) -> list[FloatArray]:
         """Max-marginal differences of S¹ … Sᴸ."""
-        return [trees.placement_beliefs() for trees in self._trees]
+        return [trees.placement_beliefs() for trees in self.levels]
 
     def pixel_beliefs(self) -> FloatArray:
         """Max-marginal differences of S⁰, the pixels before the noise."""
-        return np.asarray(self.image_down + self._engine.fetch(self._evidence))
+        return np.asarray(self._engine.fetch(self._image_down) + self._engine.fetch(self._evidence))
 
 
 def ink(network: Network, evidence: FloatArray) -> BoolArray:

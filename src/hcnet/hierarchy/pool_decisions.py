@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.choices import OFF, UNDECIDED
 from hcnet.engine.cpu_compilation import compiled, inlined, parallel
-from hcnet.hierarchy.network import Level
+from hcnet.hierarchy.network import Level, moved
 from hcnet.images import BoolArray, FloatArray
 
 _leave, _position, _gain = compiled.leave, compiled.position, compiled.gain
@@ -49,12 +49,10 @@ def decide_pools(
 
 def given_decision(level: Level, choice: NDArray[np.int16]) -> PoolDecision:
     """The decision with given positions of the elements of R."""
-    S = np.zeros((*choice.shape[:2], *level.pool.below_size), bool)
-    n, a, r, c = np.nonzero(choice != OFF)
-    i, j = np.divmod(choice[n, a, r, c], level.pool.window[1])
-    S[n, a, r + i - level.pool.offset[0], c + j - level.pool.offset[1]] = True
-    cost = np.zeros(choice.shape[:2])
-    _costs(cost.size, choice, level.log_prior, cost)
+    R, cost = choice != OFF, np.zeros(choice.shape[:2])
+    n, a, r, c = np.nonzero(R)
+    np.add.at(cost, (n, a), level.log_prior[r, c, choice[R]])
+    S = moved(level, R, choice[R])
     return PoolDecision(choice, S, cost.sum(axis=1), np.zeros(len(choice)))
 
 
@@ -101,10 +99,3 @@ def _decide(first, last, choice, below, log_prior, window, taken, cost, free, fr
         cost[n, a] = _cost(choice[n, a], log_prior)
         if freedom:
             free[n, a] = _freedom(choice[n, a], below[n, a], log_prior, window, taken[n, a])
-
-
-@parallel
-def _costs(first, last, choice, log_prior, cost):
-    for q in range(first, last):
-        n, a = q // choice.shape[1], q % choice.shape[1]
-        cost[n, a] = _cost(choice[n, a], log_prior)

@@ -12,7 +12,7 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, restore
 from hcnet.archive.nodes import Node
 from hcnet.engine.driver import Measurement
-from hcnet.hierarchy.joint_probability import joint_function, joint_memory
+from hcnet.hierarchy.explaining import joint_function, joint_memory
 from hcnet.hierarchy.network import Network
 from hcnet.hierarchy.network_learning import (
     VOTERS,

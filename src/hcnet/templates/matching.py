@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from hcnet.engine.cpu_pools import max_pool
 from hcnet.factors import HUGE
@@ -48,12 +47,6 @@ def match(
         where = np.array(size), possible[rows]
         match_all(len(seen), seen, _tables(network, weights, batch), *where, costs, score[rows])
     return PIXEL * score + class_log_prior(network.classes, (*allowed.shape, *size), allowed)
-
-
-def class_scores(network: Network, score: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log-score of every class, summed over its templates: (images, classes)."""
-    own = (network.entry_categories == k for k in range(network.classes.n_classes))
-    return np.stack([logsumexp(score[:, entries], axis=1) for entries in own], axis=1)
 
 
 def shifted_windows(

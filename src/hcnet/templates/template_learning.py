@@ -166,11 +166,7 @@ def _categories(
 
 
 def with_windows(
-    network: Network,
-    weights: list[BoolArray],
-    images: Images,
-    allowed: BoolArray,
-    chosen: IntArray,
+    network: Network, weights: list[BoolArray], images: Images, allowed: BoolArray, chosen: IntArray
 ) -> Network:
     """The network with pools that prefer the shifts that occur between images and templates.
 

@@ -13,7 +13,7 @@ from running import COMMAND, Terminal, hcnet, inside, one_sentence
 
 from hcnet import HCN, Engine, FeatureLearner, Layer, TemplateClassifier, __version__
 from hcnet.cli import COMMANDS, make_parser
-from hcnet.commands import learning_options
+from hcnet.commands import learn
 from hcnet.names import ENGINE_NAMES
 
 NAMES = [command.name for command in COMMANDS]
@@ -57,15 +57,15 @@ def test_help_and_errors_need_nothing_heavy():
 
 def test_options_are_the_parameters_of_the_estimators():
     given = {"FeatureLearner": set(), "HCN": {"layers"}, "TemplateClassifier": set()}
-    for option in learning_options.OPTIONS:
+    for option in learn.OPTIONS:
         for kind in option.of:
-            if option.name not in learning_options.ENGINE_OPTIONS:
+            if option.name not in learn.ENGINE_OPTIONS:
                 given[kind].add(option.name)
-    assert {"name", *learning_options.ENGINE_OPTIONS} == {field.name for field in fields(Engine)}
+    assert {"name", *learn.ENGINE_OPTIONS} == {field.name for field in fields(Engine)}
     for model in (FeatureLearner(), HCN([Layer()]), TemplateClassifier()):
         wanted = set(model.get_params(deep=False)) - {"verbose", "callback"}
         assert given[type(model).__name__] == wanted
-    assert set(learning_options.LAYER_KEYS) == set(Layer.__dataclass_fields__)
+    assert set(learn.LAYER_KEYS) == set(Layer.__dataclass_fields__)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,23 @@
-"""The command: its options, exit codes, and how results are printed."""
+"""The command: its exit codes, the models and images it reads, and the results it writes."""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
-import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hcnet import HCN, FeatureLearner, TemplateClassifier
+    from hcnet.image_files import ImageSet
+
+    Model = FeatureLearner | HCN | TemplateClassifier
 
 DONE = 0
 FAILED = 1
@@ -31,18 +40,6 @@ class Command:
     outputs: Mapping[str, str] = field(default_factory=dict)
 
 
-def add_shared(parser: argparse.ArgumentParser) -> None:
-    """Options of every command."""
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--quiet", action="store_true", help="print no progress and no notes")
-    parser.add_argument(
-        "--settings",
-        metavar="FILE",
-        help="TOML file with options of this command, named as in Python (n_features = 8); options "
-        "on the command line win",
-    )
-
-
 def note(options: argparse.Namespace, text: str) -> None:
     """Print something beside the result."""
     if not options.quiet:
@@ -54,22 +51,15 @@ def on_a_terminal(options: argparse.Namespace) -> bool:
     return sys.stderr.isatty() and not options.quiet
 
 
-def print_result(options: argparse.Namespace, result: Mapping[str, Any], text: str) -> None:
-    """Print the result: as JSON with --json, otherwise the text."""
+def print_result(options: argparse.Namespace, result: Mapping[str, Any], text: str) -> int:
+    """Print the result, as JSON with --json, otherwise the text; the exit code of success."""
     print(as_json(result) if options.json else text)
+    return DONE
 
 
 def as_json(result: Any) -> str:
-    """Standard JSON: numbers that are not finite are null."""
-    return json.dumps(_finite(result), indent=1, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """Standard JSON, in which no number is NaN or infinite."""
+    return json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False)
 
 
 def aligned(rows: Iterable[Sequence[str]]) -> str:
@@ -77,3 +67,96 @@ def aligned(rows: Iterable[Sequence[str]]) -> str:
     table = list(rows)
     width = max((len(name) for name, _ in table), default=0)
     return "\n".join(f"{name:<{width}}  {value}".rstrip() for name, value in table)
+
+
+def load_model(path: Path, command: str = "", kind: str = "") -> Any:
+    """The estimator in a file; `command` may need the kind "network" or "parts"."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there; pass a model that hcnet learn wrote.")
+    from hcnet import BooleanMatrixFactorization, FeatureLearner, load
+
+    model = load(path)
+    if isinstance(model, BooleanMatrixFactorization):
+        raise ValueError(
+            f"{path} holds the factors of a table, and hcnet works with images; use it in Python "
+            f"with hcnet.load."
+        )
+    found = "parts" if isinstance(model, FeatureLearner) else "network"
+    if kind == "network" != found:
+        raise ValueError(
+            f"{command} needs a network, and {path} holds parts without layers; learn one with "
+            f"hcnet learn --layer …"
+        )
+    if kind == "parts" != found:
+        raise ValueError(
+            f"{command} needs parts, and {path} holds a network, whose placements do not say how "
+            f"far pixels shift within their pools; use hcnet denoise for images as the network "
+            f"explains them, hcnet sample for new ones."
+        )
+    return model
+
+
+def read(
+    options: argparse.Namespace, mask: Path | None = None, first: int | None = None
+) -> ImageSet:
+    """The images of a command, or the `first` of them, with the missing pixels of a mask file."""
+    from hcnet.image_files import read_images
+
+    how = {"threshold": options.threshold, "ink": options.ink}
+    images = read_images(options.images, **how, mask=mask, first=first)
+    begins = "" if first is None else "a stream that begins with "
+    note(options, f"{begins}{images.summary()}")
+    return images
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Raise if a file to write is in the way, has a wrong ending, or cannot be written."""
+    for option, kind in options.outputs.items():
+        path = getattr(options, option)
+        if path is None:
+            continue
+        if kind == "images":
+            from hcnet.image_files import images_path
+
+            if not images_path(path).suffix:
+                continue  # a folder: its files are checked when their names are known
+        elif kind == "picture":
+            from hcnet.plotting.drawing import picture_path
+
+            picture_path(path)
+        elif kind == "report":
+            from hcnet.reporting.page import report_path
+
+            report_path(path)
+        from hcnet.atomic_files import refuse_existing
+        from hcnet.checks import check_path
+
+        refuse_existing(check_path(option, path), options.force)
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError(f"{path.parent} cannot be written to; choose another folder.")
+
+
+def write_table(
+    options: argparse.Namespace,
+    header: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    name: str,
+    more: dict[str, Any],
+) -> int:
+    """A table as CSV, or as JSON under its `name` with `more`; to a file or to the terminal."""
+    path = options.output
+    if options.json or (path is not None and path.suffix == ".json"):
+        content = more | {name: [dict(zip(header, row, strict=True)) for row in rows]}
+        text = as_json(content) + "\n"
+    else:
+        file = io.StringIO()
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
+        text = file.getvalue()
+    if path is None:
+        sys.stdout.write(text)
+        return DONE
+    from hcnet.atomic_files import write_atomically
+
+    write_atomically(path, lambda target: target.write(text.encode()), options.force)
+    note(options, f"{len(rows):,} rows written to {path}.")
+    return DONE

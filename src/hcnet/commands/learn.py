@@ -1,31 +1,55 @@
-"""``hcnet learn``: parts, a network or templates from image files."""
+"""``hcnet learn``: parts, a network or templates from image files.
+
+Options that are parameters of the estimators have the same names.  Defaults and checks stay with
+the estimators: an option that is not given is not passed on.
+"""
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hcnet import names
 from hcnet.commands import arguments, command
-from hcnet.commands.command import Command, aligned, note, print_result
-from hcnet.commands.inputs import read
-from hcnet.commands.learning_options import (
-    NETWORK,
-    PARTS,
-    TEMPLATES,
-    add_learning_options,
-    parameters,
-)
+from hcnet.commands.command import Command, aligned, note, print_result, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from hcnet.commands.inputs import Model
+    from hcnet.commands.command import Model
     from hcnet.image_files import ImageSet
 
+PARTS, NETWORK, TEMPLATES = "FeatureLearner", "HCN", "TemplateClassifier"
+PASSING = (PARTS, NETWORK)  # estimators that pass messages
+CLASSES = (NETWORK, TEMPLATES)
+ALL = (PARTS, NETWORK, TEMPLATES)
+# Titles of the options in the help, by the estimators that have them.
+TITLES = {
+    (PARTS,): "parts (without --layer and --templates)",
+    (NETWORK,): "networks (with --layer)",
+    (TEMPLATES,): "templates (with --templates)",
+    CLASSES: "networks and templates",
+    PASSING: "parts and networks",
+    ALL: "all models",
+}
+# Keys of a layer, as the parameters of `hcnet.Layer`, and the conversion of their texts.
+LAYER_KEYS: dict[str, Callable[[str], Any]] = {
+    "n_features": int,
+    "size": arguments.size,
+    "pool": arguments.size,
+    "pool_border": str,
+    "perturbation": float,
+    "p_W": float,
+    "damping": float,
+}
+LAST_LAYER = "templates"
+# Options that together make up the parameter `engine`.
+ENGINE_OPTIONS = ("schedule", "damping")
 # Images at the beginning of a stream that decide which side is the ink, and appear in reports.
 FIRST_IMAGES = 12
 # Options of a stream: type and help.
@@ -34,6 +58,117 @@ STREAM_OPTIONS = {
     "epochs": (int, "read all images into memory, and learn from each so many times"),
     "forgetting": (float, "share of the beliefs that is kept from minibatch to minibatch"),
 }
+
+
+class Option(NamedTuple):
+    """A parameter of some estimators; its kind converts the text, None is a switch."""
+
+    name: str
+    kind: Callable[[str], Any] | None
+    help: str
+    of: tuple[str, ...]
+    choices: tuple[str, ...] | None = None
+
+
+OPTIONS = (
+    Option("n_features", int, "largest number of parts", (PARTS,)),
+    Option("feature_size", arguments.size, "window of a part, such as 12x12", (PARTS,)),
+    Option("border", str, "whether parts may reach over the border", (PARTS,), ("full", "valid")),
+    Option("algorithm", str, "message passing, or refined by moves", (PARTS,), names.ALGORITHMS),
+    Option("p_S", float, "probability that a placement is on", (PARTS,)),
+    Option("p_W", float, "probability that a weight is on", (PARTS,)),
+    Option("p01", float, "probability that an on pixel is seen off", PASSING),
+    Option("p10", float, "probability that an off pixel is seen on", PASSING),
+    Option("n_parts", int, "number of parts", (TEMPLATES,)),
+    Option("part_size", arguments.size, "window of a part, such as 7x7", (TEMPLATES,)),
+    Option("pool", arguments.size, "window in which pixels of a part shift", (TEMPLATES,)),
+    Option("template_pool", arguments.size, "window in which parts shift", (TEMPLATES,)),
+    Option("pool_border", str, "same: parts may lie at the border", (TEMPLATES,), ("same", "full")),
+    Option("n_classes", int, "number of classes; without labels, of clusters", CLASSES),
+    Option("templates_per_class", int, "number of templates of each class", CLASSES),
+    Option("inference", str, "how known weights are used", (NETWORK,), names.METHODS),
+    Option("vote", None, "whether passes vote about the weights", (NETWORK,)),
+    Option("n_init", int, "number of starts", PASSING),
+    Option("max_iter", int, "sweeps, passes or rounds per start", ALL),
+    Option("max_seconds", float, "stop after about this time", ALL),
+    Option("max_memory", arguments.amount, "largest memory for learning, such as 2GiB", ALL),
+    Option("engine", str, "storage of the messages", PASSING, names.ENGINE_NAMES),
+    Option("schedule", str, "order of the message updates", PASSING, names.SCHEDULE_NAMES),
+    Option("damping", float, "share of a new message that is taken", (PARTS,)),
+    Option("device", str, "processor or GPU", PASSING, names.DEVICE_NAMES),
+    Option("random_state", arguments.seed, "seed: the same one gives the same result", ALL),
+)
+
+
+def add_learning_options(parser: argparse.ArgumentParser) -> None:
+    """All options, in groups by estimator."""
+    groups = {of: parser.add_argument_group(title) for of, title in TITLES.items()}
+    groups[(NETWORK,)].add_argument(
+        "--layer",
+        dest="layers",
+        action="append",
+        type=layer,
+        metavar="KEY=VALUE,…",
+        help="a layer, from the image upwards, with the keys of hcnet.Layer: "
+        "n_features=4,size=21; the last one is the word templates",
+    )
+    groups[(TEMPLATES,)].add_argument(
+        "--templates",
+        action="store_true",
+        help="learn parts by search and keep examples as templates, for handwriting and drawings",
+    )
+    for option in OPTIONS:
+        settings: dict[str, Any] = {"default": argparse.SUPPRESS, "help": option.help}
+        if option.kind is None:
+            settings["action"] = argparse.BooleanOptionalAction
+        else:
+            settings |= {"type": option.kind, "choices": option.choices}
+            if option.choices is None:
+                settings["metavar"] = "HxW" if option.kind is arguments.size else "N"
+        groups[option.of].add_argument(f"--{option.name.replace('_', '-')}", **settings)
+
+
+def layer(text: str) -> dict[str, Any]:
+    """A layer as n_features=4,size=21x21,pool=3; the word templates leaves everything open."""
+    found: dict[str, Any] = {}
+    for word in text.split(","):
+        key, equals, value = word.strip().partition("=")
+        if key == LAST_LAYER and not equals:
+            continue
+        if key not in LAYER_KEYS or not equals:
+            raise argparse.ArgumentTypeError(
+                f"must be KEY=VALUE pairs with the keys {', '.join(LAYER_KEYS)}, or the word "
+                f"{LAST_LAYER}, got {word.strip()!r}"
+            )
+        try:
+            found[key] = LAYER_KEYS[key](value)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{key} cannot be {value!r}") from None
+    return found
+
+
+def parameters(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """The name of the estimator, and its parameters that were given.
+
+    The options of the engine make up one parameter.
+    """
+    if options.templates and options.layers:
+        raise ValueError("--templates and --layer learn different models; leave one of them out.")
+    kind = NETWORK if options.layers else TEMPLATES if options.templates else PARTS
+    given = {o.name: getattr(options, o.name) for o in OPTIONS if hasattr(options, o.name)}
+    for option in OPTIONS:
+        if option.name in given and kind not in option.of:
+            switches = {PARTS: "no --layer", NETWORK: "--layer", TEMPLATES: "--templates"}
+            raise ValueError(
+                f"{option.name} is a parameter of {' and '.join(option.of)}, and this command "
+                f"learns a {kind}; leave it out, or use {switches[option.of[0]]}."
+            )
+    of_engine = {name: given.pop(name) for name in ENGINE_OPTIONS if name in given}
+    if of_engine:
+        from hcnet import Engine
+
+        given["engine"] = Engine(given.get("engine", Engine().name), **of_engine)
+    return kind, given
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +186,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     )
     for name, (kind, text) in STREAM_OPTIONS.items():
         option = f"--{name.replace('_', '-')}"
-        parser.add_argument(option, type=kind, metavar="N", help=f"with --stream: {text}")
+        help = f"with --stream: {text}"
+        parser.add_argument(option, type=kind, default=argparse.SUPPRESS, metavar="N", help=help)
     parser.add_argument(
         "--checkpoint",
         type=Path,
@@ -93,9 +229,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace, kind: str) -> None:
-    for name in _stream_options(options):
-        if not options.stream:
-            raise ValueError(f"{name} is an option of a stream; add --stream, or leave it out.")
+    for name in {} if options.stream else _stream_options(options):
+        raise ValueError(f"{name} is an option of a stream; add --stream, or leave it out.")
     if options.stream and kind == TEMPLATES:
         raise ValueError("Templates are not learned from a stream; leave --stream out.")
     if options.labels is not None and kind == PARTS:
@@ -125,8 +260,7 @@ def _estimator(
 
 def _stream_options(options: argparse.Namespace) -> dict[str, Any]:
     """The given options of a stream."""
-    given = {name: getattr(options, name) for name in STREAM_OPTIONS}
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: getattr(options, name) for name in STREAM_OPTIONS if hasattr(options, name)}
 
 
 def _fit(

@@ -1,19 +1,25 @@
-"""``hcnet show`` and ``hcnet report``: a model on the terminal, as a picture, and as a page."""
+"""``hcnet show`` and ``report`` for models; ``demo``, ``info`` and ``completion``."""
 
 from __future__ import annotations
 
 import argparse
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from hcnet.commands import arguments
-from hcnet.commands.command import DONE, Command, aligned, note, print_result
-from hcnet.commands.inputs import load_model, read
-from hcnet.commands.outputs import save
+from hcnet.commands.command import (
+    DONE,
+    Command,
+    aligned,
+    load_model,
+    note,
+    on_a_terminal,
+    print_result,
+    read,
+)
 
-if TYPE_CHECKING:
-    from hcnet import FeatureLearner
-    from hcnet.commands.inputs import Network
+SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,9 +46,9 @@ def _show(options: argparse.Namespace) -> int:
     describe: Any = _parts_text if isinstance(model, FeatureLearner) else _network_text
     print_result(options, figures, describe(model, figures))
     if options.output is not None:
-        from hcnet.plotting import show_model
+        from hcnet.plotting import save_picture, show_model
 
-        save(options, show_model(model, scale=options.scale), options.output)
+        save_picture(show_model(model, scale=options.scale), options.output, options.force)
         note(options, f"drawn into {options.output}.")
     return DONE
 
@@ -65,11 +71,11 @@ def _report(options: argparse.Namespace) -> int:
         about["y"] = read_labels(options.labels, images.files)
     path = report(model, options.output, **about, overwrite=options.force)
     size = path.stat().st_size
-    print_result(options, {"report": str(path), "bytes": size}, f"{path}: {size / 1000:,.0f} kB")
-    return DONE
+    text = f"{path}: {size / 1000:,.0f} kB"
+    return print_result(options, {"report": str(path), "bytes": size}, text)
 
 
-def _parts_text(model: FeatureLearner, figures: dict[str, Any]) -> str:
+def _parts_text(model: Any, figures: dict[str, Any]) -> str:
     h, w = figures["feature_size"]
     rows = [
         ("Parts", f"{figures['parts']} of at most {h}×{w} pixels, the most used first"),
@@ -79,7 +85,7 @@ def _parts_text(model: FeatureLearner, figures: dict[str, Any]) -> str:
     return f"{aligned(rows)}\n\n{_sheet(model.features_, 'part')}".rstrip()
 
 
-def _network_text(model: Network, figures: dict[str, Any]) -> str:
+def _network_text(model: Any, figures: dict[str, Any]) -> str:
     from hcnet.hierarchy.decoding import children
 
     rows = [*_shared_rows(figures), ("Classes", ", ".join(map(str, figures["classes"])))]
@@ -119,6 +125,61 @@ def _sheet(features: Any, name: str) -> str:
     return text_sheet(list(features), captions, shutil.get_terminal_size().columns)
 
 
+def _demo_arguments(parser: argparse.ArgumentParser) -> None:
+    help = "folder for pictures and model"
+    parser.add_argument("--output", "-o", type=Path, required=True, metavar="DIR", help=help)
+    parser.add_argument(
+        "--seed", type=arguments.seed, default=0, metavar="N", help="another picture (default: 0)"
+    )
+    arguments.add_force(parser)
+
+
+def _completion_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from hcnet.demo import run_demo
+
+    found = run_demo(options.output, options.seed, on_a_terminal(options), options.force)
+    return print_result(options, found.result, found.text)
+
+
+def _info(options: argparse.Namespace) -> int:
+    from hcnet.environment import environment
+
+    found = environment()
+    memory, default = found["memory"], found["default_engine"]
+    engines = [f"{name} (default)" if name == default else name for name in found["engines"]]
+    rows = [
+        *found["versions"].items(),
+        ("engines", ", ".join(engines)),
+        ("system", found["system"]),
+        ("processor", found["processor"]),
+        ("cores", str(found["cores"])),
+        ("memory", "unknown" if memory is None else f"{memory / 2**30:.1f} GiB"),
+        ("gpu", "; ".join(found["gpus"]) or "none"),
+        ("device=cuda", "ready" if found["cuda"] is None else f"not available: {found['cuda']}"),
+    ]
+    return print_result(options, found, aligned(rows))
+
+
+def _completion(options: argparse.Namespace) -> int:
+    try:
+        import shtab
+    except ImportError:
+        raise ImportError(
+            "Completion scripts are made by the package shtab; install it with "
+            "pip install 'hcnet[completion]'."
+        ) from None
+    for parser in options.parsers.values():
+        for action in parser._actions:
+            if action.type is Path or action.metavar == "FILE":
+                action.complete = shtab.FILE
+    print(shtab.complete(options.parser, options.shell))
+    return DONE
+
+
 COMMANDS = (
     Command(
         "show",
@@ -135,5 +196,27 @@ COMMANDS = (
         _report_arguments,
         _report,
         {"output": "report"},
+    ),
+    Command(
+        "demo",
+        "learn the letters of a noisy picture, and draw the result",
+        "hcnet demo --output demo-output",
+        _demo_arguments,
+        _demo,
+    ),
+    Command(
+        "info",
+        "print versions, engines, processor, memory and graphics cards",
+        "hcnet info --json",
+        lambda parser: None,  # it has none
+        _info,
+    ),
+    Command(
+        "completion",
+        "print a script that completes hcnet's commands and options in a shell",
+        'eval "$(hcnet completion bash)"      # in ~/.bashrc; zsh: after compinit in ~/.zshrc\n'
+        "  hcnet completion fish | source       # in ~/.config/fish/config.fish",
+        _completion_arguments,
+        _completion,
     ),
 )

@@ -1,0 +1,336 @@
+"""Commands that use a model on images.
+
+``denoise`` and ``inpaint`` write images as the model explains them; ``encode`` and ``render`` turn
+images into placements of parts and back; ``sample`` draws new images; ``classify`` and ``cluster``
+print the class, or the template, of every image.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hcnet.commands import arguments
+from hcnet.commands.command import (
+    Command,
+    aligned,
+    load_model,
+    note,
+    print_result,
+    read,
+    write_table,
+)
+
+if TYPE_CHECKING:
+    from hcnet.image_files import ImageSet
+
+COLUMNS = ("part", "row", "column")
+
+
+def _restore_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_model(parser)
+    arguments.add_images(parser)
+    arguments.add_output(parser, arguments.IMAGES_OUT)
+    arguments.add_picture(parser, "also draw the images before and after")
+
+
+def _inpaint_arguments(parser: argparse.ArgumentParser) -> None:
+    _restore_arguments(parser)
+    arguments.add_mask(parser, "; without it, NaN in .npy files")
+
+
+def _encode_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_model(parser)
+    arguments.add_images(parser)
+    arguments.add_output(
+        parser, "write to this file, .csv or .json (default: a table to the terminal)", False
+    )
+    arguments.add_picture(parser, "also draw the parts over the images")
+
+
+def _render_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_model(parser)
+    parser.add_argument(
+        "codes", type=Path, metavar="CODES", help="a .csv or .json file that encode wrote"
+    )
+    arguments.add_drawn_images(parser)
+    parser.add_argument(
+        "--image-size",
+        type=arguments.size,
+        metavar="HxW",
+        help="size of the images (default: that in .json, or of the images learned from)",
+    )
+
+
+def _sample_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_model(parser)
+    parser.add_argument("-n", type=int, default=1, metavar="N", help="images (default: 1)")
+    parser.add_argument("--label", help="draw this class only")
+    parser.add_argument(
+        "--random-state", type=arguments.seed, metavar="N", help="seed: the same images again"
+    )
+    parser.add_argument(
+        "--clean", action="store_true", help="without noise and shifts of single pixels"
+    )
+    arguments.add_drawn_images(parser)
+
+
+def _cluster_arguments(parser: argparse.ArgumentParser) -> None:
+    arguments.add_model(parser)
+    arguments.add_images(parser)
+    arguments.add_output(parser, "write the table to this file (.csv)", required=False)
+
+
+def _classify_arguments(parser: argparse.ArgumentParser) -> None:
+    _cluster_arguments(parser)
+    parser.add_argument(
+        "--labels", metavar="FILE", help="true labels, as in learn: also print the accuracy"
+    )
+    parser.add_argument(
+        "--confusion",
+        type=Path,
+        metavar="FILE",
+        help="with --labels: draw the confusion matrix (.png; needs matplotlib)",
+    )
+
+
+def _denoise(options: argparse.Namespace) -> int:
+    model = load_model(options.model)
+    images = read(options)
+    clean = model.denoise(images.X, mask=images.mask)
+    if options.picture is not None:
+        from hcnet.plotting import save_picture, show_errors
+
+        picture = show_errors(images.X, clean, images.mask)
+        save_picture(picture, options.picture, options.force)
+    changed = clean != images.X
+    if images.mask is not None:
+        changed &= ~images.mask
+    return _write_restored(options, images, clean, changed, "changed")
+
+
+def _inpaint(options: argparse.Namespace) -> int:
+    model = load_model(options.model)
+    images = read(options, options.mask)
+    if images.mask is None:
+        raise ValueError(
+            "No pixel is missing; mark the missing pixels with --mask, or with NaN in .npy."
+        )
+    filled = model.inpaint(images.X, images.mask)
+    if options.picture is not None:
+        import numpy as np
+
+        from hcnet.plotting import save_picture, show_images
+
+        both, n = np.concatenate([images.X, filled]), len(filled)
+        mask = np.concatenate([images.mask, np.zeros_like(images.mask)])
+        captions = ["seen"] * n + ["filled in"] * n
+        picture = show_images(both, mask, captions, columns=n)
+        save_picture(picture, options.picture, options.force)
+    return _write_restored(options, images, filled, images.mask, "filled in")
+
+
+def _write_restored(
+    options: argparse.Namespace, images: ImageSet, restored: Any, changed: Any, word: str
+) -> int:
+    """Write the images in their own sizes, and print the number of changed pixels of each."""
+    from hcnet.image_files import write_images
+
+    counts = [int(pixels.sum()) for pixels in images.own_size(changed)]
+    results = images.own_size(restored)
+    files = write_images(
+        options.output,
+        results,
+        dark=images.dark,
+        names=[Path(name).stem if "[" not in name else name for name in images.names],
+        overwrite=options.force,
+    )
+    found = list(zip(images.names, counts, [int(x.size) for x in results], strict=True))
+    key = f"pixels_{word.replace(' ', '_')}"
+    result = {
+        "images": [{"image": name, key: count, "pixels": n} for name, count, n in found],
+        "files": [str(file) for file in files],
+    }
+    rows = [(name, f"{count:,} of {n:,} pixels {word}") for name, count, n in found]
+    return print_result(options, result, f"{aligned(rows)}\n\nWritten to {options.output}")
+
+
+def _encode(options: argparse.Namespace) -> int:
+    from hcnet import FeatureLearner
+
+    model = load_model(options.model)
+    images = read(options)
+    placed = model.placements(images.X, images.mask)
+    placed = placed[placed[:, 0].argsort(kind="stable")].tolist()
+    columns = COLUMNS if isinstance(model, FeatureLearner) else ("layer", *COLUMNS)
+    names = _names(images)
+    if options.picture is not None:
+        from hcnet.plotting import save_picture, show_explanation
+
+        picture = show_explanation(model, images.X, images.mask)
+        save_picture(picture, options.picture, options.force)
+    more = {
+        "image_size": list(images.X.shape[-2:]),
+        "images": [{"file": file, "page": page} for file, page in names],
+    }
+    rows = [(*names[row[0]], *row[1:]) for row in placed]
+    return write_table(options, ("file", "page", *columns), rows, "placements", more)
+
+
+def _render(options: argparse.Namespace) -> int:
+    model = load_model(options.model, "render", "parts")
+    n_images, rows, size = _read_codes(options.codes)
+    if options.image_size is not None:
+        size = options.image_size
+    drawn = model.render(rows, n_images=n_images, image_size=size)
+    return _write_drawn(options, list(drawn), {"placements": len(rows)})
+
+
+def _sample(options: argparse.Namespace) -> int:
+    model = load_model(options.model, "sample", "network")
+    by_name = {str(name): name for name in model.classes_.tolist()}
+    label = by_name.get(options.label, options.label)
+    drawn, classes = model.sample(options.n, label, options.random_state, options.clean)
+    return _write_drawn(options, list(drawn), {"classes": classes.tolist()})
+
+
+def _write_drawn(options: argparse.Namespace, images: list[Any], result: dict[str, Any]) -> int:
+    from hcnet.image_files import write_images
+
+    files = write_images(
+        options.output, images, dark=options.ink == "dark", overwrite=options.force
+    )
+    result["files"] = [str(file) for file in files]
+    number = f"{len(images)} image{'' if len(images) == 1 else 's'}"
+    return print_result(options, result, f"{number} written to {options.output}")
+
+
+def _read_codes(path: Path) -> tuple[int, list[list[int]], Any]:
+    """Number of images, rows of (image, part, row, column), and the size in the file, if any."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        size = None
+        if path.suffix.lower() == ".json":
+            content = json.loads(text)
+            images = [(image["file"], str(image["page"])) for image in content["images"]]
+            table, size = content["placements"], content["image_size"]
+        else:
+            table = list(csv.DictReader(text.splitlines()))
+            images = list(dict.fromkeys((row["file"], row["page"]) for row in table))
+        numbers = {image: n for n, image in enumerate(images)}
+        rows = [
+            [numbers[row["file"], str(row["page"])], *(int(row[key]) for key in COLUMNS)]
+            for row in table
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{path} does not hold placements of parts ({type(error).__name__}: {error}); pass a "
+            f"file that hcnet encode wrote."
+        ) from None
+    if not images:
+        raise ValueError(f"{path} names no image; pass a .json file to draw empty images.")
+    return len(images), rows, size
+
+
+def _classify(options: argparse.Namespace) -> int:
+    from hcnet.image_files import read_labels
+
+    if options.confusion is not None:
+        if options.labels is None:
+            raise ValueError("--confusion compares with true labels; pass them with --labels.")
+        from hcnet.plotting.charts import load_pyplot
+
+        load_pyplot()  # raises before the work if it is missing
+    model = load_model(options.model, "classify", "network")
+    images = read(options)
+    probabilities = model.predict_proba(images.X, images.mask)
+    predicted = model.classes_[probabilities.argmax(axis=1)]
+    found = zip(predicted.tolist(), probabilities.max(axis=1).tolist(), strict=True)
+    rows = [(*name, *row) for name, row in zip(_names(images), found, strict=True)]
+    more: dict[str, Any] = {}
+    if options.labels is not None:
+        y = read_labels(options.labels, images.files)
+        more["accuracy"] = model.score(images.X, y, images.mask)
+        note(options, f"{more['accuracy']:.2%} of the labelled images are right.")
+        if options.confusion is not None:
+            from hcnet.plotting import plot_confusion, save_picture
+
+            chart = plot_confusion(y, predicted, model.classes_)
+            save_picture(chart, options.confusion, options.force)
+    return write_table(options, ("file", "page", "class", "probability"), rows, "images", more)
+
+
+def _cluster(options: argparse.Namespace) -> int:
+    model = load_model(options.model, "cluster", "network")
+    images = read(options)
+    templates = model.cluster(images.X, images.mask).tolist()
+    rows = [(*name, template) for name, template in zip(_names(images), templates, strict=True)]
+    return write_table(options, ("file", "page", "template"), rows, "images", {})
+
+
+def _names(images: ImageSet) -> list[tuple[str, int]]:
+    """File and page of every image."""
+    return [(str(file), page) for file, page in zip(images.files, images.pages, strict=True)]
+
+
+COMMANDS = (
+    Command(
+        "denoise",
+        "write images as their parts explain them, without the noise",
+        "hcnet denoise letters.hcn page.png -o clean.png",
+        _restore_arguments,
+        _denoise,
+        {"output": "images", "picture": "picture"},
+    ),
+    Command(
+        "inpaint",
+        "fill in missing pixels; all others stay as they are",
+        "hcnet inpaint letters.hcn page.png --mask stain.png -o filled.png",
+        _inpaint_arguments,
+        _inpaint,
+        {"output": "images", "picture": "picture"},
+    ),
+    Command(
+        "classify",
+        "print a table of the class of each image",
+        "hcnet classify shapes.hcn new/ --labels folders --confusion confusion.png",
+        _classify_arguments,
+        _classify,
+        {"output": "file", "confusion": "picture"},
+    ),
+    Command(
+        "cluster",
+        "print a table of the template of each image",
+        "hcnet cluster shapes.hcn new/ -o clusters.csv",
+        _cluster_arguments,
+        _cluster,
+        {"output": "file"},
+    ),
+    Command(
+        "encode",
+        "print a table of the parts in each image, as CSV or JSON",
+        "hcnet encode letters.hcn page.png -o placements.csv",
+        _encode_arguments,
+        _encode,
+        {"output": "file", "picture": "picture"},
+    ),
+    Command(
+        "render",
+        "draw images from placements, the opposite of encode",
+        "hcnet render letters.hcn placements.csv -o drawn.png",
+        _render_arguments,
+        _render,
+        {"output": "images"},
+    ),
+    Command(
+        "sample",
+        "draw new images from a network",
+        "hcnet sample shapes.hcn -n 16 --random-state 0 -o samples.tif",
+        _sample_arguments,
+        _sample,
+        {"output": "images"},
+    ),
+)

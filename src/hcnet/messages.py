@@ -135,6 +135,8 @@ class Messages:
     kernel: FloatArray
     to_field: FloatArray  # (n_trees, leaves); (0, leaves) where each tree is visited only once
     to_kernel: FloatArray
+    # No tree has been visited, and memory holds anything instead of messages of 0.
+    fresh: bool = False
 
     @property
     def keeps_messages(self) -> bool:
@@ -202,13 +204,15 @@ def start_messages(
     placement_prior: FloatArray | float,
     weight_prior: FloatArray,
     keep: bool = True,
+    memory: FloatArray | None = None,
 ) -> Messages:
     """All messages 0; priors as log-odds.
 
     `pixels` says which elements of R have a tree (`trees_of`), `evidence`
     is (images, channels, height, width), `placement_prior` one number or (images, features,
     height, width), `weight_prior` (channels, features, height, width).  Without `keep`, messages
-    enter the beliefs and are forgotten: for trees that are visited once.
+    enter the beliefs and are forgotten: for trees that are visited once.  `memory`, two numbers
+    for every leaf, is used instead of new memory, which takes as long to get as a sweep.
     """
     n_images = len(evidence)
     layout = Layout(layer, n_images)
@@ -219,6 +223,9 @@ def start_messages(
     field_prior = layout.to_field(field, fill=-HUGE)
     kernel_prior = layout.to_kernel(kernel)
     edges = (len(pixels) if keep else 0, layout.leaves)
+    to_field, to_kernel = (
+        np.zeros((2, *edges), np.float32) if memory is None else memory[:, : edges[0]]
+    )
     rows = (n, a) if layout.kernel_is_weights else (a, n)
     return Messages(
         layout=layout,
@@ -229,8 +236,9 @@ def start_messages(
         kernel_prior=kernel_prior,
         field=field_prior.copy(),
         kernel=kernel_prior.copy(),
-        to_field=np.zeros(edges, np.float32),
-        to_kernel=np.zeros(edges, np.float32),
+        to_field=to_field,
+        to_kernel=to_kernel,
+        fresh=memory is not None,
     )
 
 

@@ -44,15 +44,15 @@ def _run_lanes(
     kernels,
     to_field,
     to_kernel,
-    keep,
+    keep, fresh,
     damping,
     scratch,
 ):
     """In each lane trees one after the other, each seeing all changes before it.
 
     `fields` or `kernels` holds a private copy for each lane, if there are several.  Unless messages
-    are kept, each tree begins with none: they have a row per lane instead of one per tree, which
-    is forgotten once they have entered the beliefs.
+    are kept, they have a row per lane instead of one per tree, which is forgotten once they have
+    entered the beliefs.  Trees that are `fresh` begin with no messages, whatever is in memory.
     """
     rows, run, stride = shape[3], shape[4], shape[1] * shape[2]
     n = rows * run
@@ -67,6 +67,7 @@ def _run_lanes(
             own, following = k * n, order_at[min(q + 1, lanes[lane + 1] - 1)] * n
             if not keep:
                 own = following = lane * n
+            if fresh:
                 for j in range(own, own + n):
                     to_f[j] = to_k[j] = 0
             at = _field_at(tree, k, shape)
@@ -193,6 +194,7 @@ class CPUEngine(CPUPools):
             fields,
             kernels,
             *_own(m, n),
+            m.fresh or not m.keeps_messages,
             np.float32(damping),
             np.empty((n, m.layout.kernel_size[0]), np.float32),
         )

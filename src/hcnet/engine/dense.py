@@ -37,13 +37,14 @@ class DensePassing(Stateful):
         placement_prior: FloatArray | float,
         weight_prior: FloatArray,
         keep: bool = True,
+        memory: FloatArray | None = None,
     ) -> None:
         """All messages are 0; the arguments are those of `messages.start_messages`."""
         self._engine = engine
         self._shape = evidence.shape
         self._elements = np.ravel_multi_index(tuple(elements.T), evidence.shape)
         self._messages = start_messages(
-            layer, elements, evidence, placement_prior, weight_prior, keep
+            layer, elements, evidence, placement_prior, weight_prior, keep, memory
         )
         self._sweeps = 0
         self._fresh = True  # the beliefs have been added up since the last sweep
@@ -79,7 +80,7 @@ class DensePassing(Stateful):
         for batch in self._batches(schedule, rng, damping):
             self._engine.update(m, batch, damping)
         self._sweeps += 1
-        self._fresh = False
+        self._fresh = m.fresh = False
         return max(
             float(np.abs(m.field - field).max(initial=0.0)),
             float(np.abs(m.kernel - kernel).max(initial=0.0)),

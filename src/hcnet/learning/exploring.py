@@ -43,8 +43,11 @@ def explore(
     """The beliefs of W, less their priors, after all regions."""
     assert priors.p_S is not None
     placement_prior = float(on_grid(logit(priors.p_S)))
-    beliefs = weight_prior
-    for region in regions(layer, images, rng):
+    beliefs, found = weight_prior, regions(layer, images, rng)
+    leaves = Layout(replace(layer, image_size=found[0].size), 1).leaves if found else 0
+    most = max((region.n_observed for region in found), default=0)
+    memory = np.empty((2, most, leaves), np.float32)  # of all regions, one after the other
+    for region in found:
         passing = DensePassing(
             CPUEngine(),
             replace(layer, image_size=region.size),
@@ -52,11 +55,11 @@ def explore(
             region.evidence_on_grid(priors.noise),
             placement_prior,
             on_grid(FORGETTING * (beliefs - weight_prior).astype(np.double) + weight_prior),
+            memory=memory,
         )
         for _ in range(SWEEPS):
             passing.sweep(Schedule(), rng)
         beliefs = np.array(passing.weight_beliefs())
-        del passing  # its messages go before those of the next region come
     return beliefs - weight_prior
 
 

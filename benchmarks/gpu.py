@@ -13,7 +13,7 @@ from benchmarks.mnist_digits import Split
 from benchmarks.shape_models import compare, network, wrong
 from hcnet import HCN, Layer
 from hcnet.datasets import letters, mnist, shapes
-from hcnet.engine.devices import why_not_cuda
+from hcnet.engine.engines import why_not_cuda
 from hcnet.environment import gpus
 from hcnet.preprocessing import OrientedEdges
 

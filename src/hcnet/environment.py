@@ -10,8 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from hcnet.engine.devices import why_not_cuda
-from hcnet.engine.engines import DEFAULT_ENGINE, ENGINE_NAMES
+from hcnet.engine.engines import DEFAULT_ENGINE, ENGINE_NAMES, why_not_cuda
 from hcnet.version import VERSION
 
 # What hcnet itself computes and draws with, in the order in which people ask for it.

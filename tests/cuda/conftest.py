@@ -9,7 +9,7 @@ import pytest
 with warnings.catch_warnings():  # with NumPy 2.5, importing numba-cuda raises one
     warnings.simplefilter("ignore", DeprecationWarning)
     from hcnet.engine.cuda.compilation import SIMULATED
-    from hcnet.engine.devices import why_not_cuda
+    from hcnet.engine.engines import why_not_cuda
 
 if SIMULATED:
     # Who waits in the simulator asks again and again; with Python's own interval it takes five

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from hcnet import FeatureLearner
-from hcnet.engine.devices import NoDeviceError, why_not_cuda
-from hcnet.engine.engines import Engine, ReadyEngine
+from hcnet.engine.engines import Engine, NoDeviceError, ReadyEngine, why_not_cuda
 from hcnet.memory import NotEnoughMemoryError, check_memory
 
 NO_GPU = pytest.mark.skipif(why_not_cuda() is None, reason="there is a GPU")
@@ -71,7 +70,7 @@ def test_numba_cuda_that_is_missing_is_named(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\nsys.modules['numba.cuda'] = None\n", encoding="utf-8"
     )
-    code = "from hcnet.engine.devices import why_not_cuda; print(why_not_cuda())"
+    code = "from hcnet.engine.engines import why_not_cuda; print(why_not_cuda())"
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", code],

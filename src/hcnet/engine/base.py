@@ -23,16 +23,16 @@ class PoolUpdater(Protocol):
     """
 
     def hold(self, array: FloatArray) -> FloatArray:
-        """The array where the engine works with it."""
-        ...
+        """The array where the engine works with it: here the same."""
+        return array
 
     def fetch(self, array: FloatArray) -> FloatArray:
-        """The array for everybody else."""
-        ...
+        """The array for everybody else: here the same."""
+        return array
 
     def largest(self, array: FloatArray) -> float:
         """The largest number of an array, without its sign."""
-        ...
+        return float(np.abs(array).max(initial=0.0))
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
         """Step 1: messages from OR to U, given the messages up to the S below."""

@@ -12,41 +12,6 @@ from hcnet import factors
 from hcnet.engine import choices, planes
 from hcnet.grid import to_steps
 
-# Those that others call come first.
-_FACTORS = (
-    "larger",
-    "smaller",
-    "and_down",
-    "and_up",
-    "or_cap",
-    "or_share",
-    "or_up",
-    "or_message",
-    "second_largest",
-    "merged_second",
-    "or_answers",
-    "or_messages",
-    "or_outcome",
-    "or_down",
-    "or_merged",
-    "tree_messages",
-    "tree_down",
-    "damped",
-    "pool_up",
-    "pool_down",
-)
-_PLANES = ("or_to_U", "pool_to_R", "max_pool", "pool_to_U", "or_to_S", "class_to_S")
-_CHOICES = (
-    "position",
-    "gain",
-    "good_positions",
-    "leave",
-    "move",
-    "settle_plane",
-    "choices_log_prior",
-)
-_NAMES = {factors: _FACTORS, planes: _PLANES, choices: _CHOICES}
-
 
 def compile_factors(
     decorator: Callable[[Any], Any],
@@ -58,10 +23,9 @@ def compile_factors(
 
     And `TO_STEPS`, which `damped` wants for messages of this type.
 
-
     A compiled function can call only compiled functions and would compute in double
     precision with Python's constants.  Each function is therefore given a namespace of its
-    own, in which the functions before it are the compiled ones and the constants have the
+    own, in which the other functions are the compiled ones and the constants have the
     right type; its code stays the code in its module.  `primitives` are an engine's own
     machine instructions for `larger` and `smaller`.
     """
@@ -78,9 +42,10 @@ def compile_factors(
         "__name__": factors.__name__,
     }
     found = {}
-    for module, names in _NAMES.items():
-        for name in names:
-            source = getattr(module, name)
-            copy = types.FunctionType(source.__code__, namespace, name, source.__defaults__)
-            found[name] = namespace[name] = (primitives or {}).get(name) or decorator(copy)
+    for module in (factors, planes, choices):
+        for name, source in vars(module).items():
+            if isinstance(source, types.FunctionType) and source.__module__ == module.__name__:
+                copy = types.FunctionType(source.__code__, namespace, name, source.__defaults__)
+                found[name] = (primitives or {}).get(name) or decorator(copy)
+    namespace |= found
     return types.SimpleNamespace(**found, TO_STEPS=to_steps(dtype))

@@ -44,7 +44,8 @@ def _run_lanes(
     kernels,
     to_field,
     to_kernel,
-    keep, fresh,
+    keep,
+    fresh,
     damping,
     scratch,
 ):

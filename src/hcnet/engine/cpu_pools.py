@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.engine.base import PoolUpdater
 from hcnet.engine.cpu_compilation import compiled, inlined, parallel
-from hcnet.engine.host import HostArrays
 from hcnet.factors import HUGE
 from hcnet.grid import pool_share
 from hcnet.images import FloatArray
@@ -74,7 +74,7 @@ def _run_class_to_S(first, last, up, log_prior, exclusive):
         _class_to_S(up[k], log_prior[k], exclusive)
 
 
-class CPUPools(HostArrays):
+class CPUPools(PoolUpdater):
     """The steps of an engine that do not touch weights."""
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 import numpy as np
@@ -12,7 +13,6 @@ from hcnet.engine.base import FeaturePassing, PoolUpdater
 from hcnet.engine.beliefs.layer_near_ink import BeliefPassing, belief_memory
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
-from hcnet.engine.devices import find_gpu
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import GPU_SCHEDULE, Schedule, ScheduleName
 from hcnet.engine.threads import n_threads
@@ -20,6 +20,7 @@ from hcnet.grid import tree_share
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, trees_of
+from hcnet.names import DEVICE_NAMES as DEVICE_NAMES
 from hcnet.names import ENGINE_NAMES as ENGINE_NAMES
 from hcnet.names import EngineName as EngineName
 
@@ -188,3 +189,34 @@ class ReadyEngine:
         from numba import cuda
 
         return int(min(cuda.current_context().get_memory_info().free, sys.maxsize))
+
+
+class NoDeviceError(RuntimeError):
+    """There is no graphics card that could be used."""
+
+
+def find_gpu(required: bool) -> bool:
+    """Whether there is a GPU; a warning if there is none, and an error if it is `required`."""
+    problem = why_not_cuda()
+    if problem is None:
+        return True
+    if required:
+        raise NoDeviceError(f"device='cuda' cannot be used: {problem}; pass device='cpu'.")
+    warnings.warn(f"The processor is used instead of a GPU: {problem}.", UserWarning, stacklevel=5)
+    return False
+
+
+def why_not_cuda() -> str | None:
+    """What is missing for the CUDA engine, if anything."""
+    try:
+        from numba import cuda
+    except ImportError as error:
+        return f"numba-cuda is not installed ({error}): pip install 'hcnet[cuda]'"
+    if not hasattr(cuda, "current_context"):
+        return "this Numba has no CUDA target: pip install 'hcnet[cuda]'"
+    try:
+        cuda.current_context()
+    except Exception as error:  # drivers fail in many ways, each with a class of its own
+        lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
+        return f"there is no NVIDIA GPU with a working driver ({' '.join(lines[:2])})"
+    return None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hcnet import factors
 from hcnet.engine import planes
-from hcnet.engine.host import HostArrays
+from hcnet.engine.base import PoolUpdater
 from hcnet.engine.schedules import Batch
 from hcnet.grid import pool_share, to_steps
 from hcnet.images import FloatArray
@@ -24,7 +24,7 @@ Array = NDArray[np.floating]
 _TO_STEPS = to_steps(np.double)
 
 
-class ReferenceEngine(HostArrays):
+class ReferenceEngine(PoolUpdater):
     """Plain Python; for tests and for reading."""
 
     def update(self, messages: Messages, batch: Batch, damping: float) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet.checks import check_choice, check_number, check_optional_count, check_pair
-from hcnet.engine.devices import DEVICE_NAMES
-from hcnet.engine.engines import DEFAULT_ENGINE, ENGINE_NAMES, Engine, ReadyEngine
+from hcnet.engine.engines import DEFAULT_ENGINE, DEVICE_NAMES, ENGINE_NAMES, Engine, ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.learning.options import ALGORITHMS, LearningOptions
 from hcnet.objective import Priors

@@ -9,7 +9,15 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Stateful
 from hcnet.engine.active import admission, closed_form
 from hcnet.engine.active.admission import Tiling, admitted, tiling
-from hcnet.engine.active.edges import EDGE_BYTES, Edges, no_edges, rebuilt
+from hcnet.engine.active.edges import (
+    EDGE_BYTES,
+    Edges,
+    add_up,
+    no_edges,
+    rebuilt,
+    run_lanes,
+    trees_down,
+)
 from hcnet.engine.active.geometry import (
     IntArray,
     coordinates,
@@ -22,7 +30,6 @@ from hcnet.engine.active.geometry import (
     to_placements,
     to_weights,
 )
-from hcnet.engine.active.updates import add_up, run_lanes, trees_down
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray

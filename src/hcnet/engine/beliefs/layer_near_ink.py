@@ -9,7 +9,7 @@ import numpy as np
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields
 from hcnet.engine.beliefs import sums
-from hcnet.engine.beliefs.trees_without_ink import evidence_against, trees_without_ink
+from hcnet.engine.beliefs.sums import evidence_against, trees_without_ink
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.schedules import Batch, Schedule

@@ -43,14 +43,10 @@ def test_too_little_memory_names_the_ways_out():
     assert "max_iter=0" not in str(caught.value)
 
 
-def test_memory_is_told(fitted):
+def test_memory_and_the_iteration_limit_are_told(fitted):
     assert fitted[0].memory_ > 6 * 16 * 16 * 9 * 16 * 8
     learner(max_memory=fitted[0].memory_, max_iter=1).fit(fitted[1])
-
-
-def test_the_iteration_limit_is_told():
-    images, _ = scene()
-    found = learner(algorithm="mpmp", max_iter=1, n_init=1).fit(images)
+    found = learner(algorithm="mpmp", max_iter=1).fit(fitted[1])
     assert found.status_ == Status.ITERATION_LIMIT.value
 
 
@@ -128,26 +124,21 @@ def test_a_bad_mask_is_explained(kind):
 
 BAD_OPTIONS = [
     ({"feature_size": 0}, "feature_size must be one positive whole number or two"),
-    ({"feature_size": (3, 3, 3)}, "feature_size must be"),
     ({"feature_size": 2.5}, "feature_size must be"),
     ({"feature_size": (3, 7)}, "3×7 is larger than the images, 6×6"),
     ({"border": "round"}, "border must be one of 'full', 'valid', got 'round'"),
     ({"n_features": 0}, "n_features must be a whole number of at least 1, or None"),
-    ({"n_features": 2.5}, "n_features must be"),
     ({"n_features": True}, "n_features must be"),
     ({"p_S": 0.0}, "p_S must lie strictly between 0 and 0.5"),
-    ({"p_S": 0.5}, "p_S must lie strictly"),
     ({"p_W": -0.1}, "p_W must lie strictly"),
     ({"p_W": float("nan")}, "p_W must lie strictly"),
     ({"p01": 0.7, "p10": 0.1}, "p01 must lie strictly.*no information"),
     ({"p01": 0.1, "p10": "x"}, "p10 must lie strictly"),
     ({"p01": 0.1}, "p01 and p10 must be given together"),
-    ({"p10": 0.1}, "p01 and p10 must be given together"),
     ({"algorithm": "magic"}, "algorithm must be one of 'refined', 'mpmp', got 'magic'"),
     ({"engine": Engine(schedule="never")}, "engine.schedule must be one of 'sequential'"),
     ({"engine": "steam"}, "engine must be one of 'active', 'beliefs', 'dense', 'reference'"),
     ({"engine": Engine(damping=0.0)}, "engine.damping must be larger than 0 and at most 1"),
-    ({"engine": Engine(damping=1.1)}, "engine.damping must be"),
     ({"n_init": 0}, "n_init must be a whole number of at least 1"),
     ({"max_iter": -1}, "max_iter must be a whole number of at least 0"),
     ({"max_seconds": 0}, "max_seconds must be a positive number, or None"),
@@ -173,18 +164,14 @@ def test_a_bad_option_is_explained(options, message):
         ({"p_S": 1e-90}, r"Nothing can be learned with p_S=1e-90.*all its 9 pixels.*raise p_S"),
     ],
 )
-def test_a_dead_start_warns(options, message):
+def test_a_dead_start_warns_and_a_small_window_is_none(options, message):
     with pytest.warns(UserWarning, match=message):
         learner(**options).fit(ONE)
-
-
-def test_a_small_window_is_no_dead_start():
-    images = np.random.default_rng(0).random((5, 5)) < 0.3
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "No part was found")
         for size in (1, (1, 2), 2):
-            learner(feature_size=size, algorithm="mpmp", n_init=1).fit(images)
+            learner(feature_size=size, algorithm="mpmp").fit(ONE)
 
 
 def test_other_channels_are_refused(fitted):

@@ -95,14 +95,16 @@ def test_all_ways_of_feeding_a_stream_learn_the_same(tmp_path):
     X = few(11)
     wanted = FeatureLearner(**SMALL).fit_stream(X, batch_size=1)
     np.save(tmp_path / "images.npy", X)
-    sources = {
-        "memory-mapped": np.load(tmp_path / "images.npy", mmap_mode="r"),
-        "generator": (image for image in X),
-        "batches": [X[:4], X[4:5], X[5:]],
-        "numbers": X.astype(float),
-        "channels": X[:, None],
-    }
-    for source in sources.values():
+    write_images(tmp_path / "pages", X)
+    sources = [
+        np.load(tmp_path / "images.npy", mmap_mode="r"),
+        (image for image in X),
+        [X[:4], X[4:5], X[5:]],
+        X.astype(float),
+        X[:, None],
+        stream_images(tmp_path / "pages"),
+    ]
+    for source in sources:
         assert_same(FeatureLearner(**SMALL).fit_stream(source, batch_size=1), wanted)
     step = FeatureLearner(**SMALL)
     for image in X:
@@ -167,16 +169,6 @@ def test_refining_leaves_the_stream_as_it_is():
     assert_same(plain.partial_fit(X[10:]), refined.partial_fit(X[10:]))
 
 
-def test_fit_and_fit_stream_start_anew():
-    X = few(10)
-    fresh = FeatureLearner(**SMALL).fit_stream(X)
-    used = FeatureLearner(**SMALL).partial_fit(few(10, seed=1))
-    assert_same(used.fit_stream(X), fresh)
-    used.fit(X)
-    assert used._stream is None
-    assert not hasattr(used, "n_images_seen_")
-
-
 def test_streams_of_other_generators_can_be_saved(tmp_path):
     rng = np.random.Generator(np.random.MT19937(0))
     learner = FeatureLearner(4, 5, random_state=rng).partial_fit(few())
@@ -190,8 +182,12 @@ def test_parameters_may_change_on_the_way_unless_the_parts_depend_on_them():
     )
     assert learner._stream.beliefs.forgetting == 0.5
     assert learner._stream.options.schedule.name == "per-image"
+    with pytest.raises(ValueError, match="the stream so far had 1"):
+        learner.partial_fit(np.zeros((2, 3, 9, 9)))
     with pytest.raises(ValueError, match="cannot change within a stream"):
         learner.set_params(feature_size=3).partial_fit(few())
+    with pytest.raises(ValueError, match="partial_fit or fit_stream first"):
+        FeatureLearner(**SMALL, max_iter=0).fit(few()).refine()
 
 
 def test_time_that_is_up_leaves_no_time_for_refining(monkeypatch):
@@ -229,25 +225,3 @@ def test_a_start_that_can_learn_nothing_says_so():
 def test_a_source_that_cannot_be_read_is_explained(source, message):
     with pytest.raises((TypeError, ValueError), match=message):
         FeatureLearner(**SMALL).fit_stream(source, batch_size=1)
-
-
-def test_other_channels_cannot_follow():
-    learner = FeatureLearner(**SMALL).partial_fit(few())
-    with pytest.raises(ValueError, match="the stream so far had 1"):
-        learner.partial_fit(np.zeros((2, 3, 9, 9)))
-
-
-def test_refine_needs_a_stream():
-    learner = FeatureLearner(**SMALL, max_iter=0).fit(few())
-    with pytest.raises(ValueError, match="partial_fit or fit_stream first"):
-        learner.refine()
-
-
-# Files.
-
-
-def test_a_folder_of_image_files_is_a_stream(tmp_path):
-    X = few(5)
-    write_images(tmp_path / "pages", X)
-    wanted = FeatureLearner(**SMALL).fit_stream(X)
-    assert_same(FeatureLearner(**SMALL).fit_stream(stream_images(tmp_path / "pages")), wanted)

@@ -52,6 +52,9 @@ def test_epochs_go_through_all_images_in_random_order(make):
     assert not hasattr(model, "log_joint_")
     other = make().fit_stream(np.concatenate([few(10)] * 3), **STEP)
     assert not np.array_equal(model._stream.beliefs.now[0], other._stream.beliefs.now[0])
+    assert_same(
+        model.fit_stream(few(10), epochs=3, **STEP), make().fit_stream(few(10), epochs=3, **STEP)
+    )
     model.fit(few())
     assert model._stream is None
     assert not hasattr(model, "n_images_seen_")

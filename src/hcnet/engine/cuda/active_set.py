@@ -146,6 +146,8 @@ class ActiveCUDAPassing(Stateful):
         launch(sums.mark_senders, belief.size, self._in_slot, belief, enough, sends)
         numbers = np.flatnonzero(fetch(sends))
         n, f, i, j = coordinates(g, numbers).T
+        beliefs = arrays.empty((max(len(numbers), 1),))
+        launch(sums.gather, len(numbers), belief, hold(numbers), beliefs)
         slot = np.full(len(numbers), -1)
         taken = np.flatnonzero(self._where >= 0)
         slot[np.searchsorted(numbers, self._where[taken])] = taken
@@ -154,7 +156,7 @@ class ActiveCUDAPassing(Stateful):
         size = (*layer.image_size, *layer.overhang)
         senders = hold(senders if len(numbers) else np.zeros((1, 4), np.int32))
         begin = hold(np.searchsorted(n, np.arange(self._n_images + 1)))
-        board, sent = (self._U, self._W_features_last()), (senders, begin, belief)
+        board, sent = (self._U, self._W_features_last()), (senders, begin, beliefs)
         sums.messages_down[blocks_for(out.size, 1), sums.LEAF_THREADS](
             g, size, *board, *sent, self._to_S, self._to_W, np.float32(least), arrays.flat(out)
         )

@@ -245,7 +245,14 @@ def mark_senders(where, belief, least, sends):
 
 
 @kernel
-def messages_down(g, size, U, W, senders, begin, belief, to_S, to_W, least, out):
+def gather(values, index, out):
+    """``out = values[index]``."""
+    for k in range(cuda.grid(1), index.size, cuda.gridsize(1)):
+        out[k] = values[index[k]]
+
+
+@kernel
+def messages_down(g, size, U, W, senders, begin, beliefs, to_S, to_W, least, out):
     """Messages down to R, (images, channels, height, width); a block of threads for each tree.
 
     ``senders[begin[n] : begin[n + 1]]`` are the placements of image n with messages to R: row,
@@ -265,9 +272,7 @@ def messages_down(g, size, U, W, senders, begin, belief, to_S, to_W, least, out)
             if step < 0:
                 continue
             weight, slot = a * plane + step, np.int64(senders[k, 3])
-            position = (n * g.height + senders[k, 0]) * g.width + senders[k, 1]
-            s = belief[np.uint64(position * g.features + senders[k, 2])]
-            w = W[np.uint64(weight * g.features + senders[k, 2])]
+            s, w = beliefs[k], W[np.uint64(weight * g.features + senders[k, 2])]
             if slot >= 0:
                 edge = np.uint64(slot * edges + weight)
                 s, w = s - to_S[edge], w - to_W[edge]

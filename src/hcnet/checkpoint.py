@@ -12,8 +12,6 @@ import math
 import secrets
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -57,7 +55,7 @@ class Identity:
 
 @dataclass(eq=False)
 class Checkpoint:
-    """Keeps a fit in a file (`engine.driver.Keeper`)."""
+    """Keeps the fit within a `with` block in a file (`engine.driver.Keeper`)."""
 
     path: Path
     every: float
@@ -102,7 +100,7 @@ class Checkpoint:
                 self.close()
                 return None
             outcome = self._restore(process, stages[stage])
-        except _OtherDataError as error:
+        except OtherDataError as error:
             raise ValueError(f"{self.path} {error}") from None
         except Exception as error:
             raise self._reader.damaged(error) from error
@@ -126,14 +124,18 @@ class Checkpoint:
         self._try_to_write(self._stage_contents(process, so_far))
         self._written_at = time.perf_counter()
 
-    def finish(self) -> None:
-        """The fit is over: the same call returns the same at once, unless it was cut short."""
-        if self._stepped and not self._cut_short:
-            self._try_to_write()
+    def __enter__(self) -> Checkpoint:
+        return self
 
-    def abandon(self) -> None:
-        """The fit has failed: its last checkpoint stays, but not a file without any stage."""
-        if self._empty:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        """The same call returns the same at once, if the fit is over and was not cut short.
+
+        If it has failed, its last checkpoint stays, but not a file without any stage.
+        """
+        self.close()
+        if error is None and self._stepped and not self._cut_short:
+            self._try_to_write()
+        elif error is not None and self._empty:
             self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -227,30 +229,14 @@ class Checkpoint:
         return None
 
 
-class _OtherDataError(ValueError):
-    """A stream does not begin as it did."""
+class OtherDataError(ValueError):
+    """A process gets other data than the first time."""
 
-
-def other_data() -> ValueError:
-    """The error of a process that gets other data than the first time."""
-    return _OtherDataError(
-        "is a checkpoint of a fit of another stream; pass the same images in the same order, "
-        f"{_AGAIN}."
-    )
-
-
-@contextmanager
-def checkpointed(path: Path, every: float, identity: Identity) -> Iterator[Checkpoint]:
-    """Keep the fit within this block in a file."""
-    checkpoint = Checkpoint(path, every, identity)
-    try:
-        yield checkpoint
-        checkpoint.finish()
-    except BaseException:
-        checkpoint.abandon()
-        raise
-    finally:
-        checkpoint.close()
+    def __init__(self) -> None:
+        super().__init__(
+            "is a checkpoint of a fit of another stream; pass the same images in the same order, "
+            f"{_AGAIN}."
+        )
 
 
 def digest(*parts: NDArray[Any] | str | None) -> str:

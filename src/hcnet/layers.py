@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Border = Literal["full", "valid"]
@@ -56,9 +56,7 @@ class FeatureLayer:
 
     def with_features(self, n_features: int) -> FeatureLayer:
         """Return the same layer with another number of features."""
-        return FeatureLayer(
-            n_features, self.n_channels, self.feature_size, self.image_size, self.border
-        )
+        return replace(self, n_features=n_features)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,17 +17,10 @@ from hcnet import HCN, BooleanMatrixFactorization, Engine, FeatureLearner, Layer
 from hcnet.datasets import shapes
 from hcnet.engine import engines
 
-FITS = {}
-
-
-def fit(function):
-    """List a fit by its name."""
-    FITS[function.__name__] = function
-    return function
-
 
 def _images(n=10):
-    return shapes(feature_size=7, jitter=1, n_images=n, random_state=0)
+    data = shapes(feature_size=7, jitter=1, n_images=n, random_state=0)
+    return data.images, data.labels
 
 
 def _pages(n, side=24):
@@ -47,44 +40,21 @@ def _table():
     return (rng.random((30, 3)) < 0.4) @ (rng.random((3, 20)) < 0.3)
 
 
-@fit
-def parts(**options):
-    return FeatureLearner(4, 5, n_init=2, random_state=0).fit(_pages(2), **options)
+def _parts(*arguments, **options):
+    return FeatureLearner(*arguments, random_state=0, **options)
 
 
-@fit
-def parts_messages(**options):
-    how = {"algorithm": "mpmp", "engine": Engine(schedule="per-image"), "max_iter": 6}
-    return FeatureLearner(3, 5, **how, random_state=0).fit(_pages(3), **options)
+def _messages(**options):
+    return _parts(3, 5, algorithm="mpmp", **options)
 
 
-@fit
-def parts_active(**options):
+def _active(**options):
     """As on a page that is too large for all its messages."""
     before, engines.SMALL = engines.SMALL, 0
     try:
-        learner = FeatureLearner(3, 5, algorithm="mpmp", max_iter=12, p_W=0.4, random_state=0)
-        return learner.fit(_pages(2), **options)
+        return _messages(max_iter=12, p_W=0.4).fit(_pages(2), **options)
     finally:
         engines.SMALL = before
-
-
-@fit
-def parts_beliefs(**options):
-    how = {"algorithm": "mpmp", "engine": "beliefs", "max_iter": 12, "p_W": 0.4}
-    return FeatureLearner(3, 5, **how, random_state=0).fit(_pages(2), **options)
-
-
-@fit
-def parts_stream(**options):
-    learner = FeatureLearner(3, 5, random_state=0)
-    return learner.fit_stream(iter(_pages(8)), batch_size=2, **options)
-
-
-@fit
-def parts_epochs(**options):
-    learner = FeatureLearner(3, 5, algorithm="mpmp", random_state=0)
-    return learner.fit_stream(_pages(8), batch_size=3, epochs=2, **options)
 
 
 def _network(**options):
@@ -92,43 +62,37 @@ def _network(**options):
     return HCN(layers, templates_per_class=2, random_state=0, **options)
 
 
-@fit
-def network(**options):
-    data = _images()
-    return _network(max_iter=6, n_init=3).fit(data.images, data.labels, **options)
+def _network_stream(**options):
+    X, y = _images(12)
+    pairs = list(zip(X, y, strict=True))
+    return _network(max_iter=2).fit_stream(pairs, classes=np.unique(y), batch_size=3, **options)
 
 
-@fit
-def network_beliefs(**options):
-    data = _images()
-    model = _network(max_iter=6, n_init=2, engine="beliefs")
-    return model.fit(data.images, data.labels, **options)
-
-
-@fit
-def templates(**options):
-    """Parts that change in every round."""
-    data = _images(40)
-    model = TemplateClassifier(6, 4, 2, pool=2, template_pool=3, random_state=0)
-    return model.fit(data.images, data.labels, **options)
-
-
-@fit
-def network_stream(**options):
-    data = _images(12)
-    pairs = list(zip(data.images, data.labels, strict=True))
-    classes = np.unique(data.labels)
-    return _network(max_iter=2).fit_stream(pairs, classes=classes, batch_size=3, **options)
-
-
-@fit
-def table(**options):
-    return BooleanMatrixFactorization(2, n_init=2, random_state=0).fit(_table(), **options)
-
-
-@fit
-def table_rank(**options):
-    return BooleanMatrixFactorization(max_components=3, random_state=0).fit(_table(), **options)
+FITS = {
+    "parts": lambda **o: _parts(4, 5, n_init=2).fit(_pages(2), **o),
+    "parts_messages": lambda **o: _messages(engine=Engine(schedule="per-image"), max_iter=6).fit(
+        _pages(3), **o
+    ),
+    "parts_active": _active,
+    "parts_beliefs": lambda **o: _messages(engine="beliefs", max_iter=12, p_W=0.4).fit(
+        _pages(2), **o
+    ),
+    "parts_stream": lambda **o: _parts(3, 5).fit_stream(iter(_pages(8)), batch_size=2, **o),
+    "parts_epochs": lambda **o: _messages().fit_stream(_pages(8), batch_size=3, epochs=2, **o),
+    "network": lambda **o: _network(max_iter=6, n_init=3).fit(*_images(), **o),
+    "network_beliefs": lambda **o: _network(max_iter=6, n_init=2, engine="beliefs").fit(
+        *_images(), **o
+    ),
+    "network_stream": _network_stream,
+    # Parts that change in every round.
+    "templates": lambda **o: TemplateClassifier(
+        6, 4, 2, pool=2, template_pool=3, random_state=0
+    ).fit(*_images(40), **o),
+    "table": lambda **o: BooleanMatrixFactorization(2, n_init=2, random_state=0).fit(_table(), **o),
+    "table_rank": lambda **o: BooleanMatrixFactorization(max_components=3, random_state=0).fit(
+        _table(), **o
+    ),
+}
 
 
 def learned(model):

@@ -1,13 +1,39 @@
-"""Files made by hand: any members, with or without the right checksums."""
+"""Models that have learned nothing, and files with any members and any checksums."""
 
 import hashlib
 import io
 import json
+import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 
+import hcnet
+from hcnet import HCN, FeatureLearner, Layer
+from hcnet.model import PartsModel
+from hcnet.objective import Priors
+
+# For programs beside this one.
+PATHS = [str(Path(hcnet.__file__).parents[1]), str(Path(__file__).parent)]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
 HEADER, SUMS = "header.json", "SHA256SUMS"
+
+
+def known_parts(shape=(3, 2, 3, 5), seed=0, p01=0.02, **options):
+    """A learner that has some parts, without having learned them."""
+    features = np.random.default_rng(seed).random(shape) < 0.5
+    learner = FeatureLearner(feature_size=shape[2:], **options)
+    return learner._publish(
+        PartsModel(features, Priors(0.001, 0.4, p01, 0.02), "valid", (200, 300))
+    )
+
+
+def known_network(data, **options):
+    """The network that made some shapes; two templates per class."""
+    usual = {"layers": [Layer(4, size=9), Layer()], "templates_per_class": 2}
+    model = HCN(**{**usual, **options})
+    return model.set_weights([data.features, data.template_weights], 13, ["alike", "unlike"])
 
 
 def members(path):
@@ -59,19 +85,15 @@ def put(*keys, value):
     return edit
 
 
+def npy(dtype, shape, numbers):
+    """The bytes of an array in a file; NumPy would leave room for the first axis to grow."""
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
+    line = text + " " * (-(len(text) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(line).to_bytes(2, "little") + line.encode() + numbers
+
+
 def replace_array(path, key, array):
     """Another array in place of one; the header says so, and the checksums fit."""
-    kept = members(path)
-    about = json.loads(kept[HEADER])
-    about["arrays"][key] = [array.dtype.str, list(array.shape)]
-    kept[HEADER] = json.dumps(about).encode()
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, array, version=(1, 0))
-    data = buffer.getvalue()
-    # NumPy leaves room for the first axis to grow; ours has none.
-    text = f"{{'descr': '{array.dtype.str}', 'fortran_order': False, 'shape': {array.shape}, }}"
-    line = text + " " * (-(len(text) + 11) % 64) + "\n"
-    start = 10 + int.from_bytes(data[8:10], "little")
-    data = data[:8] + len(line).to_bytes(2, "little") + line.encode() + data[start:]
-    kept[f"{key}.npy"] = data
-    return forge(path, kept)
+    change(path, put("arrays", key, value=[array.dtype.str, list(array.shape)]))
+    data = npy(array.dtype.str, array.shape, array.tobytes())
+    return forge(path, members(path) | {f"{key}.npy": data})

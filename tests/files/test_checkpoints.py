@@ -1,23 +1,28 @@
-"""A fit that is broken off anywhere goes on and comes to the same end."""
+"""A fit that is broken off or killed anywhere goes on and comes to the same end; full disks."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
-import zipfile
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from fits import FITS, learned
-from handmade import change, header, members, put
+from handmade import ENVIRONMENT, change, header, members, put
 
 import hcnet
 from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier, checkpoint
-from hcnet.archive.files import write
+from hcnet.archive.files import Reader, write
 from hcnet.engine.driver import Status
 
 IMAGE = np.kron(np.eye(4), np.ones((3, 3)))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "fit.ckpt"
 
 
 class PowerCutError(BaseException):
@@ -62,8 +67,7 @@ def test_a_fit_that_is_broken_off_again_and_again_comes_to_the_same_end(
     assert [file.name for file in tmp_path.iterdir()] == ["fit.ckpt"]
 
 
-def test_a_fit_that_is_over_returns_at_once(tmp_path, monkeypatch):
-    path = tmp_path / "fit.ckpt"
+def test_a_fit_that_is_over_returns_at_once(path, monkeypatch):
     first = FITS["parts"](checkpoint=path)
 
     def no_step(self):
@@ -75,64 +79,52 @@ def test_a_fit_that_is_over_returns_at_once(tmp_path, monkeypatch):
     assert path.stat().st_size < 50_000  # no messages are left in it
 
 
-def test_an_open_seed_is_kept(tmp_path, monkeypatch):
-    path = tmp_path / "fit.ckpt"
+def fit(random_state=0, n_init=1, X=IMAGE, callback=None, **options):
+    learner = FeatureLearner(3, 3, n_init=n_init, random_state=random_state, callback=callback)
+    return learner.fit(X, **options)
 
-    def fit(seed=None, **options):
-        return FeatureLearner(3, 3, n_init=1, random_state=seed).fit(IMAGE, **options)
 
-    found, cuts = with_power_cuts(fit, path, monkeypatch, 5)
+def test_an_open_seed_is_kept(path, monkeypatch):
+    found, cuts = with_power_cuts(lambda **keep: fit(None, **keep), path, monkeypatch, 5)
     assert cuts > 2
     seed = header(path)["contents"]["seed"]
     assert learned(fit(np.random.default_rng(seed))) == learned(found)
 
 
-def test_a_fit_that_could_not_begin_is_in_nobodys_way(tmp_path):
-    path = tmp_path / "fit.ckpt"
+def test_generators_of_other_kinds_go_on(path, monkeypatch):
+    def other(**options):
+        return fit(np.random.Generator(np.random.MT19937(5)), **options)
+
+    assert learned(with_power_cuts(other, path, monkeypatch, 5)[0]) == learned(other())
+
+
+def test_a_fit_that_could_not_begin_is_in_nobodys_way(path):
     with pytest.raises(ValueError, match="damping must be larger than 0"):
         FeatureLearner(3, 3, engine=hcnet.Engine(damping=7)).fit(IMAGE, checkpoint=path)
     with pytest.raises(ValueError, match="feature_size 30×30 is larger than the images"):
         FeatureLearner(3, 30).fit(IMAGE, checkpoint=path)
     assert not path.exists()
-    found = FeatureLearner(3, 3, random_state=0).fit(IMAGE, checkpoint=path)
-    assert learned(found) == learned(FeatureLearner(3, 3, random_state=0).fit(IMAGE))
 
 
-def test_a_fit_that_fails_leaves_what_it_came_to_or_nothing(tmp_path):
-    path = tmp_path / "fit.ckpt"
+def test_a_fit_that_fails_leaves_what_it_came_to_or_nothing(path):
     steps = []
 
     def fail(step):
         steps.append(step)
-        if len(steps) == 5:
+        if len(steps) % 5 == 0:
             raise ArithmeticError
 
-    def fit(callback=None, **options):
-        learner = FeatureLearner(3, 3, n_init=1, random_state=0, callback=callback)
-        return learner.fit(IMAGE, **options)
-
     with pytest.raises(ArithmeticError):
-        fit(fail, checkpoint=path)
-    assert list(tmp_path.iterdir()) == []
-    steps.clear()
+        fit(callback=fail, checkpoint=path)
+    assert not path.exists()
     with pytest.raises(ArithmeticError):
-        fit(fail, checkpoint=path, every=0)
+        fit(callback=fail, checkpoint=path, every=0)
     assert header(path)["contents"]["stages"][0]["outcome"]["n_iter"] == 4
     assert learned(fit(checkpoint=path)) == learned(fit())
 
 
-def test_generators_of_other_kinds_go_on(tmp_path, monkeypatch):
-    def fit(**options):
-        rng = np.random.Generator(np.random.MT19937(5))
-        return FeatureLearner(3, 3, n_init=1, random_state=rng).fit(IMAGE, **options)
-
-    whole = learned(fit())
-    assert learned(with_power_cuts(fit, tmp_path / "fit.ckpt", monkeypatch, 5)[0]) == whole
-
-
 @pytest.mark.parametrize("templates", [False, True])
-def test_a_time_limit_is_no_end(templates, tmp_path):
-    path = tmp_path / "fit.ckpt"
+def test_a_time_limit_is_no_end(templates, path):
     images = np.stack([np.roll(IMAGE, k, 1) for k in range(12)])
 
     def fit(seconds, **options):
@@ -158,52 +150,40 @@ def test_it_is_written_only_as_often_as_told(tmp_path, monkeypatch):
 
 
 OTHER = {
-    "images": (lambda: FeatureLearner(3, 3, random_state=0).fit, 1 - IMAGE, "of other data; pass"),
+    "images": (fit, {"X": 1 - IMAGE}, "of other data; pass"),
     "a parameter": (
-        lambda: FeatureLearner(4, 3, engine=hcnet.Engine(damping=0.5), random_state=0).fit,
-        IMAGE,
+        FeatureLearner(4, 3, engine=hcnet.Engine(damping=0.5), n_init=1, random_state=0).fit,
+        {"X": IMAGE},
         "of a fit with another engine, another n_features; set back",
     ),
-    "a seed": (lambda: FeatureLearner(3, 3, random_state=1).fit, IMAGE, "another random_state;"),
-    "a generator": (
-        lambda: FeatureLearner(3, 3, random_state=np.random.default_rng(0)).fit,
-        IMAGE,
-        "random_state",
-    ),
+    "a seed": (fit, {"random_state": 1}, "another random_state;"),
+    "a generator": (fit, {"random_state": np.random.default_rng(0)}, "random_state"),
     "a method": (
-        lambda: FeatureLearner(3, 3, random_state=0).fit_stream,
-        IMAGE,
+        FeatureLearner(3, 3, n_init=1, random_state=0).fit_stream,
+        {"X": IMAGE},
         r"is a checkpoint of FeatureLearner\.fit, not of FeatureLearner\.fit_stream",
     ),
     "an estimator": (
-        lambda: HCN([Layer()], random_state=0).fit,
-        IMAGE,
+        HCN([Layer()], random_state=0).fit,
+        {"X": IMAGE},
         r"is a checkpoint of FeatureLearner\.fit, not of HCN\.fit",
     ),
 }
 
 
-@pytest.mark.parametrize("other", OTHER)
-def test_another_fit_is_refused_and_the_file_stays(other, tmp_path):
-    path = tmp_path / "fit.ckpt"
-    FeatureLearner(3, 3, random_state=0).fit(IMAGE, checkpoint=path)
+def test_another_fit_is_refused_and_the_file_stays_but_limits_may_change(path):
+    first = fit(checkpoint=path)
     before = path.read_bytes()
-    fit, X, message = OTHER[other]
-    with pytest.raises(ValueError, match=message) as caught:
-        fit()(X, checkpoint=path)
-    assert "delete the file to start anew" in str(caught.value)
-    assert path.read_bytes() == before
+    for other, arguments, message in OTHER.values():
+        with pytest.raises(ValueError, match=message) as caught:
+            other(**arguments, checkpoint=path)
+        assert "delete the file to start anew" in str(caught.value)
+        assert path.read_bytes() == before
+    limits = {"n_init": 1, "max_seconds": 60, "max_memory": 2**40, "random_state": 0}
+    assert learned(FeatureLearner(3, 3, **limits).fit(IMAGE, checkpoint=path)) == learned(first)
 
 
-def test_limits_and_the_bar_may_change(tmp_path):
-    path = tmp_path / "fit.ckpt"
-    first = FeatureLearner(3, 3, random_state=0).fit(IMAGE, checkpoint=path)
-    again = FeatureLearner(3, 3, max_seconds=60, max_memory=2**40, random_state=0)
-    assert learned(again.fit(IMAGE, checkpoint=path)) == learned(first)
-
-
-def test_another_stream_is_refused(tmp_path, monkeypatch):
-    path = tmp_path / "fit.ckpt"
+def test_another_stream_is_refused(path):
     images = np.stack([np.roll(IMAGE, k, 0) for k in range(8)])
 
     def fit(X):
@@ -238,42 +218,33 @@ def test_other_files_are_refused_and_stay(tmp_path):
         learner.fit(IMAGE, checkpoint=3)
 
 
-def test_a_checkpoint_is_no_model_and_of_one_version(tmp_path):
-    path = tmp_path / "fit.ckpt"
+def test_a_checkpoint_is_no_model_and_of_one_version(path):
     learner = FeatureLearner(3, 3, random_state=0).fit(IMAGE, checkpoint=path)
     with pytest.raises(ValueError, match="is a checkpoint of a fit and not a model; call that fit"):
         hcnet.load(path)
-    with zipfile.ZipFile(path) as archive:
-        assert archive.testzip() is None
     change(path, put("library", value="0.0.9"))
     with pytest.raises(ValueError, match=r"of hcnet 0\.0\.9, and this is hcnet .* go on with that"):
         learner.fit(IMAGE, checkpoint=path)
 
 
-def test_damaged_checkpoints_are_refused(tmp_path, monkeypatch):
-    path = tmp_path / "fit.ckpt"
-    written = []
+def test_damaged_checkpoints_are_refused(path, monkeypatch):
+    files = []
 
-    def cut(*arguments, **options):
-        write(*arguments, **options)
-        written.append(path.read_bytes())
+    def keep(*arguments, **options):
+        files.append(write(*arguments, **options).read_bytes())
 
-    monkeypatch.setattr(checkpoint, "write", cut)
+    monkeypatch.setattr(checkpoint, "write", keep)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     FITS["parts"](checkpoint=path, every=0)
     rng = np.random.default_rng(0)
-    for content in written[1::9]:
+    for content in files[1::9]:
         damaged = bytearray(content)
         damaged[int(rng.integers(len(damaged)))] ^= 0xFF
         path.write_bytes(damaged)
         try:
             FITS["parts"](checkpoint=path)
         except ValueError as error:
-            assert re.search("not a checkpoint of hcnet, or is damaged", str(error))  # noqa: PT017
-
-
-def source():
-    return {**os.environ, "PYTHONPATH": str(hcnet.__path__[0]).removesuffix("/hcnet")}
+            assert "not a checkpoint of hcnet, or is damaged" in str(error)  # noqa: PT017
 
 
 CTRL_C = """
@@ -293,10 +264,9 @@ print(learner.status_)
 """
 
 
-def test_ctrl_c_writes_a_checkpoint_and_the_fit_goes_on(tmp_path):
-    path = tmp_path / "fit.ckpt"
+def test_ctrl_c_writes_a_checkpoint_and_the_fit_goes_on(path):
     command = [sys.executable, "-c", CTRL_C, str(path), "300"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=source()) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as process:
         for _ in range(25):
             assert process.stdout.readline() == "step\n"
         process.send_signal(signal.SIGINT)
@@ -304,7 +274,101 @@ def test_ctrl_c_writes_a_checkpoint_and_the_fit_goes_on(tmp_path):
     assert process.returncode == 0
     assert out.splitlines()[-1] == Status.INTERRUPTED.value
     assert any(name.startswith("stages-0-") for name in members(path))
-    image = np.kron(np.eye(4), np.ones((3, 3)))
     learner = FeatureLearner(3, 3, n_init=300, max_seconds=1e-3, random_state=0)
-    on = learner.fit(image, checkpoint=path)
+    on = learner.fit(IMAGE, checkpoint=path)
     assert on.status_ == Status.TIME_LIMIT.value
+
+
+# --- killed processes and full disks ----------------------------------------------------------
+
+
+def start(name, folder, every=0.0, room=()):
+    """Run a fit in a process of its own; returns when it begins."""
+    arguments = [name, folder / "fit.ckpt", every, folder / "result", *room]
+    process = subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("fits.py"), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    assert process.stdout.readline() == "begun\n", process.stderr.read()
+    return process
+
+
+def finish(process):
+    """Wait for a process; what it said on the way."""
+    _, said = process.communicate(timeout=250)
+    assert process.returncode == 0, said
+    return said
+
+
+def kill_again_and_again(name, folder, times, seed):
+    """Kill a fit so many times, each at a random moment; how often it came to its end.
+
+    Whenever it does, what it has learned is compared, and it starts anew.
+    """
+    rng = np.random.default_rng(seed)
+    whole, path, result = folder / "whole", folder / "fit.ckpt", folder / "result"
+    whole.mkdir()
+    process = start(name, whole)
+    began = time.perf_counter()
+    finish(process)
+    seconds = time.perf_counter() - began
+    kills = ends = 0
+    ended = False
+    while kills < times or not ended:
+        result.unlink(missing_ok=True)
+        with start(name, folder) as process:
+            began = time.perf_counter()
+            try:
+                wait = float(rng.uniform(0, seconds / 2)) if kills < times else 250
+                _, said = process.communicate(timeout=wait)
+                seconds = min(seconds, time.perf_counter() - began)  # the first had to compile
+            except subprocess.TimeoutExpired:
+                process.kill()
+                _, said = process.communicate(timeout=60)
+        assert process.returncode <= 0, said
+        kills += process.returncode < 0
+        if path.exists():  # whole, whenever it was
+            reader = Reader(path)
+            with reader:
+                assert reader.kind == "checkpoint"
+        ended = process.returncode == 0
+        if ended:
+            ends += 1
+            assert result.read_text() == (whole / "result").read_text()
+            assert {file.name for file in folder.iterdir()} == {"fit.ckpt", "result", "whole"}
+            path.unlink()
+    return ends
+
+
+def test_a_killed_fit_comes_to_the_same_end(tmp_path):
+    assert kill_again_and_again("parts", tmp_path, 3, seed=0) >= 1
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", FITS)
+def test_a_fit_that_is_killed_many_times_comes_to_the_same_end(name, tmp_path):
+    assert kill_again_and_again(name, tmp_path, 6, seed=1) >= 1  # twelve fits: 72 kills
+
+
+def test_a_full_disk_is_said_and_does_not_stop_the_fit(tmp_path):
+    said = finish(start("network", tmp_path, room=[5000]))
+    assert "RuntimeWarning: The checkpoint" in said
+    assert "could not be written ([Errno 27] File too large); learning goes on" in said
+    assert "Traceback" not in said
+    whole = learned(FITS["network"]())
+    assert (tmp_path / "result").read_text() == "\n".join(whole)
+    assert {file.name for file in tmp_path.iterdir()} == {"fit.ckpt", "result"}
+    # What was written before is still there, and the next fit goes on from it.
+    assert learned(FITS["network"](checkpoint=tmp_path / "fit.ckpt")) == whole
+
+
+def test_a_disk_that_is_full_from_the_beginning_stops_the_fit_at_once(tmp_path):
+    process = start("parts", tmp_path, room=[100])
+    _, said = process.communicate(timeout=100)
+    assert process.returncode == 1
+    assert "OSError: [Errno 27] File too large" in said
+    assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,6 @@
 """Thousands of mutated model files: refused with a sentence, or usable; no crash, no hang."""
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -9,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from handmade import ENVIRONMENT
 
-import hcnet
 from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes
-
-HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +30,8 @@ def models(tmp_path_factory):
     layers = [Layer(3, size=4, perturbation=0.2), Layer(pool_border="same")]
     network = HCN(layers, 2, random_state=0, max_iter=1)
     network.partial_fit(data.images, data.labels, batch_size=4).save(folder / "network-stream.hcn")
-    weights = network.weights_
-    several = HCN(layers, 2, random_state=0).set_weights(
-        weights, data.images.shape[-2:], ["a", "b"]
-    )
+    several = HCN(layers, 2, random_state=0)
+    several.set_weights(network.weights_, data.images.shape[-2:], ["a", "b"])
     several.save(folder / "network.hcn")
     several.with_class_layer(p_on=0.01).save(folder / "several.hcn")
     templates = TemplateClassifier(3, 4, 1, random_state=0).fit(data.images, data.labels)
@@ -45,16 +40,10 @@ def models(tmp_path_factory):
 
 
 def run(folder, count, seed):
-    paths = [str(Path(hcnet.__file__).parents[1]), str(HERE)]
-    command = [sys.executable, str(HERE / "fuzzing.py"), str(folder), str(count), str(seed)]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        timeout=60 + count / 2,
-        check=False,
-    )
+    program = Path(__file__).with_name("fuzzing.py")
+    command = [sys.executable, program, folder, str(count), str(seed)]
+    options = {"capture_output": True, "text": True, "env": ENVIRONMENT, "check": False}
+    done = subprocess.run(command, timeout=60 + count / 2, **options)
     assert done.returncode == 0, done.stderr[-3000:]
     result = json.loads(done.stdout)
     wrong = {what for what in result["told"] if not what[:4].islower()}

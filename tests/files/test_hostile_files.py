@@ -9,31 +9,44 @@ import zipfile
 
 import numpy as np
 import pytest
-from handmade import HEADER, SUMS, change, forge, members, put, replace_array
+from handmade import (
+    HEADER,
+    SUMS,
+    change,
+    forge,
+    known_network,
+    known_parts,
+    members,
+    put,
+    replace_array,
+)
 
 import hcnet
 from hcnet import FeatureLearner
 from hcnet.archive import files
-from hcnet.model import PartsModel
-from hcnet.objective import Priors
+from hcnet.datasets import shapes
 
 PARTS = "model-features"
 
 
 @pytest.fixture
 def path(tmp_path):
-    learner = FeatureLearner(feature_size=3)
-    features = np.ones((2, 1, 3, 3), bool)
-    learner._publish(PartsModel(features, Priors(0.01, 0.4, 0.01, 0.01), "full", (6, 6)))
-    return learner.save(tmp_path / "parts.hcn")
+    return known_parts(p01=0.01).save(tmp_path / "parts.hcn")
 
 
-@pytest.fixture
-def stream(tmp_path):
-    rng = np.random.default_rng(0)
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    """The bytes of a file."""
+    model = known_network(shapes(feature_size=9, n_images=2, random_state=0))
+    return model.save(tmp_path_factory.mktemp("network") / "shapes.hcn").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory):
+    """The bytes of another."""
     learner = FeatureLearner(3, 4, random_state=0)
-    learner.partial_fit((rng.random((4, 9, 9)) < 0.3).astype(int), batch_size=2)
-    return learner.save(tmp_path / "stream.hcn")
+    learner.partial_fit(np.random.default_rng(0).random((4, 9, 9)) < 0.3, batch_size=2)
+    return learner.save(tmp_path_factory.mktemp("stream") / "stream.hcn").read_bytes()
 
 
 def refused(path, message="not a model file of hcnet, or is damaged"):
@@ -80,14 +93,6 @@ def zip_bomb(path):
 def packed_header(path):
     text = members(path)[HEADER] + b" " * 2**26
     forge(path, members(path) | {HEADER: text}, True, zipfile.ZIP_DEFLATED)
-
-
-def nested(path):
-    with_header(path, b"[" * 900_000)
-
-
-def nested_names(path):
-    with_header(path, b'{"format": ' * 50_000)
 
 
 def many_small_values(path):
@@ -143,8 +148,7 @@ def pickled(path):
 HARM = {
     "a zip bomb": zip_bomb,
     "a packed header": packed_header,
-    "lists in lists": nested,
-    "names in names": nested_names,
+    "lists in lists": lambda path: with_header(path, b"[" * 900_000),
     "a header of small things": many_small_values,
     "the same name twice": twice,
     "members that overlap": overlapping,
@@ -189,6 +193,54 @@ def test_harm_ends_in_a_sentence(harm, path, capsys):
     assert "harm was done" not in capsys.readouterr().out
 
 
+def model(**values):
+    """Other values of the model of a network."""
+    return lambda about: about["contents"]["model"].update(values)
+
+
+def level(k, **values):
+    return lambda about: about["contents"]["model"]["levels"][k].update(values)
+
+
+def parameter(**values):
+    return lambda about: about["contents"]["parameters"].update(values)
+
+
+DAMAGE = {
+    "format is a list": put("format", value=[]),
+    "no layers": model(levels=[], channels=4),
+    "too few categories": model(categories=[0, 0, 1]),
+    "too few names": model(classes=["a"]),
+    "too many names": model(classes=["a", "b", "c"]),
+    "the same name twice": model(classes=["a", "a"]),
+    "names in rows": model(classes=[["a"], ["b"]]),
+    "a class without templates": model(categories=[0, 0, 2, 2], classes=["a", "b", "c"]),
+    "a class of too large a number": model(categories=[0, 0, 1, 2**40]),
+    "p_on is two": model(p_on=2),
+    "small image": model(image_size=[5, 5]),
+    "huge image": model(image_size=[2**19, 2**19]),
+    "more features": level(0, weights=[5, 1, 9, 9]),
+    "no features": level(0, weights=[0, 1, 9, 9]),
+    "features too large": level(0, weights=[4, 1, 20, 20]),
+    "features without size": level(0, weights=[4, 1, 0, 9]),
+    "no parameters": put("contents", "parameters", value=None),
+    "a strange parameter": parameter(color="red"),
+    "unknown inference": parameter(inference="guess"),
+    "a strange way": parameter(inference={"name": "passing", "speed": 2}),
+    "layers without end": parameter(layers=[]),
+    "layers of numbers": parameter(layers=[1, 2]),
+    "a layer of its own": parameter(layers=[{"height": 3}]),
+    "a strange story": put("contents", "training", value={"weather": 3}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_network_that_makes_no_sense_ends_in_a_sentence(damage, network, tmp_path):
+    path = tmp_path / "shapes.hcn"
+    path.write_bytes(network)
+    refused(change(path, DAMAGE[damage]))
+
+
 STREAM_ARRAYS = {
     "no last images": ("recent-sizes", np.zeros((0, 2), np.int64)),
     "images without size": ("recent-sizes", np.zeros((4, 2), np.int64)),
@@ -209,27 +261,27 @@ STREAM_VALUES = {
 
 
 @pytest.mark.parametrize("harm", [*STREAM_ARRAYS, *STREAM_VALUES])
-def test_hostile_streams_end_in_a_sentence(harm, stream):
+def test_hostile_streams_end_in_a_sentence(harm, stream, tmp_path):
+    path = tmp_path / "stream.hcn"
+    path.write_bytes(stream)
     if harm in STREAM_ARRAYS:
         name, array = STREAM_ARRAYS[harm]
-        replace_array(stream, f"stream-{name}", array)
+        replace_array(path, f"stream-{name}", array)
     else:
         keys, value = STREAM_VALUES[harm]
-        change(stream, put("contents", "stream", *keys, value=value))
-    refused(stream)
+        change(path, put("contents", "stream", *keys, value=value))
+    refused(path)
 
 
 def test_memory_stays_within_what_is_promised(tmp_path):
     """Eight bits of a file become eight booleans, once."""
-    learner = FeatureLearner(feature_size=(100, 100))
-    features = np.random.default_rng(0).random((800, 1, 100, 100)) < 0.5
-    learner._publish(PartsModel(features, Priors(0.01, 0.4, 0.01, 0.01), "full", (200, 200)))
+    learner = known_parts((400, 2, 100, 100))
     path = learner.save(tmp_path / "parts.hcn")
     tracemalloc.start()
     loaded = hcnet.load(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    np.testing.assert_array_equal(loaded.features_, features)
+    np.testing.assert_array_equal(loaded.features_, learner.features_)
     assert peak < 10 * path.stat().st_size + 5 * 2**20
 
 

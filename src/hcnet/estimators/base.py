@@ -23,7 +23,7 @@ from hcnet.archive import kinds
 from hcnet.archive.files import Reader, write
 from hcnet.archive.kinds import Kind, save
 from hcnet.archive.nodes import Contents, Node, shown
-from hcnet.checkpoint import Checkpoint, Identity, checkpointed, digest
+from hcnet.checkpoint import Checkpoint, Identity, digest
 from hcnet.checks import check_flag, check_path, check_random_state
 from hcnet.engine.driver import Record, Status, interruptible
 from hcnet.engine.engines import Engine
@@ -160,7 +160,7 @@ class Estimator(BaseEstimator):
         parameters = self._plain_parameters() | (settings or {})
         parameters = {k: v for k, v in parameters.items() if k not in _WITHOUT_INFLUENCE}
         identity = Identity(f"{self._kind}.{method}", parameters, data, generator)
-        return checkpointed(check_path("checkpoint", path), waiting, identity)
+        return Checkpoint(check_path("checkpoint", path), waiting, identity)
 
     def _generator(self, keeper: Checkpoint | None) -> np.random.Generator:
         """The random numbers of a fit; the same again if it continues from a checkpoint."""

@@ -158,12 +158,7 @@ def estimate_parameters(factors: Factors, table: Table, fixed: Priors, shared: b
     noise = Noise(min(fixed.p01 or p01, 0.999), min(fixed.p10 or p10, 0.999))
     densities = []
     for bits, p in ((factors.S, fixed.p_S), (factors.W, fixed.p_W)):
-        ones, size = bits.sum(axis=0), len(bits)
-        if p is not None:
-            density = np.full(factors.rank, p)
-        elif shared:
-            density = np.full(factors.rank, (ones.sum() + 1) / (bits.size + 2))
-        else:
-            density = (ones + 1) / (size + 2)
-        densities.append(on_grid(logit(density)))
+        ones, n_bits = (bits.sum(), bits.size) if shared else (bits.sum(axis=0), len(bits))
+        density = (ones + 1) / (n_bits + 2) if p is None else p
+        densities.append(on_grid(logit(np.broadcast_to(density, factors.rank))))
     return Parameters(noise, *densities)

@@ -11,7 +11,7 @@ import numpy as np
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful, part
-from hcnet.checkpoint import digest, other_data
+from hcnet.checkpoint import OtherDataError, digest
 from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Record, Status, run
 from hcnet.grid import on_grid
 from hcnet.images import FloatArray
@@ -185,7 +185,7 @@ class _Minibatches(Stateful):
         while self._next is not None and self._seen.batches < seen.batches:
             self._pass_on(self._next)
         if self._seen != seen:
-            raise other_data()
+            raise OtherDataError
         return seen
 
     def _pass_on(self, batch: Minibatch) -> None:

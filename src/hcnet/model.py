@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from hcnet.archive import kinds
-from hcnet.archive.nodes import Contents, Node
 from hcnet.images import BoolArray
 from hcnet.layers import Border, FeatureLayer
 from hcnet.objective import Priors
@@ -26,16 +25,6 @@ class PartsModel:
         F, channels, h, w = self.features.shape
         return FeatureLayer(F, channels, (h, w), image_size, self.border)
 
-    def contents(self) -> Contents:
-        """The model for a file."""
-        return _KIND.write(self)
-
-    @classmethod
-    def read(cls, node: Node) -> PartsModel:
-        """The model of a file."""
-        model: PartsModel = _KIND.read(node)
-        return model
-
 
 def _checked(**attributes: Any) -> PartsModel:
     model = PartsModel(**attributes)
@@ -45,7 +34,7 @@ def _checked(**attributes: Any) -> PartsModel:
     return model
 
 
-_KIND = kinds.object_of(
+PARTS_MODEL = kinds.object_of(
     _checked,
     features=kinds.binary_array((None, None, None, None)),
     # The largest values that `objective.estimate` and users can make of each prior.

@@ -95,9 +95,10 @@ def test_other_tools_can_read_and_check_a_file(path, tmp_path):
     with zipfile.ZipFile(path) as archive:
         archive.extractall(folder)
     # In the form that sha256sum reads: a digest, two spaces, a name.
-    sums = dict(line.split("  ", 1)[::-1] for line in (folder / "SHA256SUMS").open())
+    lines = (folder / "SHA256SUMS").read_text().splitlines()
+    sums = dict(line.split("  ", 1)[::-1] for line in lines)
     others = [file for file in folder.iterdir() if file.name != "SHA256SUMS"]
-    assert sums == {f"{f.name}\n": hashlib.sha256(f.read_bytes()).hexdigest() for f in others}
+    assert sums == {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in others}
     if shutil.which("sha256sum"):
         command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)

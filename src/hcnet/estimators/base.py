@@ -56,12 +56,12 @@ _TRAINING = (*_SUMMARY, "codes_", "history_", "moves_", "placements_")
 class Estimator(BaseEstimator):
     """Files, checkpoints and streams, the same for all estimators.
 
-    A subclass sets `_model_type`, and has `_publish`, which takes a model over, and
+    A subclass sets `_model_kind`, and has `_publish`, which takes a model over, and
     `_check_parameters`.  If it learns from streams, it also has `_read_stream`.
     """
 
     _kind: ClassVar[str]  # the name of the estimator in files
-    _model_type: ClassVar[Any]  # what was learned; it has `contents` and `read`
+    _model_kind: ClassVar[Kind]  # of what was learned, for files
     _model: Any
     _stream: Any = None  # a Stream, after `partial_fit` and `fit_stream`
 
@@ -93,7 +93,7 @@ class Estimator(BaseEstimator):
         parts = {
             "parameters": Contents(self._plain_parameters()),
             "training": Contents.of(written),
-            "model": self._model.contents(),
+            "model": self._model_kind.write(self._model),
         }
         if self._stream is not None:
             parts["stream"] = save(self._stream)
@@ -238,7 +238,7 @@ class Estimator(BaseEstimator):
             raise ValueError(f"it has a parameter {shown(strange[0])}, which {cls._kind} has not")
         made = cls(**{name: cls._parameter(name, parameters[name]) for name in given})
         made._check_parameters()
-        return made._publish(cls._model_type.read(model))
+        return made._publish(cls._model_kind.read(model))
 
     @classmethod
     def _parameter(cls, name: str, node: Node) -> Any:

@@ -21,7 +21,7 @@ from hcnet.factorization.binary_factors import Factors, Table
 from hcnet.factorization.factorizer import PASSING_DAMPING, Factorizer
 from hcnet.images import BoolArray, Images
 from hcnet.learning.options import LearningOptions
-from hcnet.model import PartsModel
+from hcnet.model import PARTS_MODEL, PartsModel
 from hcnet.objective import Priors, estimate, log_joint
 from hcnet.progress import Callback
 from hcnet.validation.images import check_codes, check_table
@@ -82,7 +82,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
     """
 
     _kind = "BooleanMatrixFactorization"
-    _model_type = PartsModel
+    _model_kind = PARTS_MODEL
     _model: PartsModel
 
     def __init__(

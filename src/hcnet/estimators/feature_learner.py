@@ -29,7 +29,7 @@ from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.learn import Learned, learn
 from hcnet.learning.options import AUTO_FEATURES
 from hcnet.memory import check_memory
-from hcnet.model import PartsModel
+from hcnet.model import PARTS_MODEL, PartsModel
 from hcnet.objective import compression_ratio, estimate, log_joint
 from hcnet.online.minibatches import Minibatch, grouped
 from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
@@ -122,7 +122,7 @@ class FeatureLearner(TransformerMixin, Estimator):
     """
 
     _kind = "FeatureLearner"
-    _model_type = PartsModel
+    _model_kind = PARTS_MODEL
     _model: PartsModel
 
     def __init__(

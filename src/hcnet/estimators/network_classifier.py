@@ -16,7 +16,7 @@ from hcnet.estimators.base import Estimator, takes_images
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference, class_scores, clean_pixels, configuration
 from hcnet.hierarchy.network import sample, sample_templates
-from hcnet.hierarchy.network_model import NetworkModel
+from hcnet.hierarchy.network_model import NETWORK_MODEL, NetworkModel
 from hcnet.images import BoolArray, Images
 from hcnet.validation.images import ImageInput, check_images
 from hcnet.validation.network import Labels, check_known_labels, class_code, labelled
@@ -28,7 +28,7 @@ class NetworkClassifier(ClassifierMixin, Estimator):
     A subclass learns the weights, and has `_inference`, which says how they are used.
     """
 
-    _model_type = NetworkModel
+    _model_kind = NETWORK_MODEL
     _model: NetworkModel
     _remedy = ""  # for images of another size
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
-from hcnet.archive.nodes import Contents, Node
 from hcnet.hierarchy.network import Level, Network
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolBorder, PoolLayer
@@ -28,16 +27,6 @@ class NetworkModel:
     network: Network
     weights: list[BoolArray]  # per level, (features, channels, height, width)
     classes: NDArray[Any]
-
-    def contents(self) -> Contents:
-        """The model for a file."""
-        return _KIND.write(self)
-
-    @classmethod
-    def read(cls, node: Node) -> NetworkModel:
-        """The model of a file."""
-        model: NetworkModel = _KIND.read(node)
-        return model
 
 
 class _StoredLevel(NamedTuple):
@@ -128,7 +117,7 @@ _LEVEL = kinds.object_of(
     window=kinds.array(np.float64, (None, None), math.ulp(0), kinds.LARGEST_SIDE),
     weights=kinds.binary_array((None, None, None, None)),
 )
-_KIND = kinds.converted(
+NETWORK_MODEL = kinds.converted(
     kinds.object_of(
         _StoredNetwork,
         image_size=kinds.size(),

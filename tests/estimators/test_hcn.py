@@ -135,20 +135,6 @@ def test_limits_are_kept_and_told(data):
     assert "time limit" in tiny(max_seconds=1e-3, max_iter=9999).fit(data.images).status_
 
 
-def test_nothing_to_learn_from_so_much_noise_is_said(data):
-    with pytest.warns(UserWarning, match=r"nothing can be learned: lower p01 and p10"):
-        two_layers(p01=0.4, p10=0.4, n_init=1, max_iter=1).fit(data.images)
-
-
-def test_the_engines_learn_the_same():
-    data = shapes(feature_size=5, jitter=1, n_images=4, random_state=0)
-    fast, slow = (
-        tiny(templates_per_class=2, max_iter=3, engine=engine).fit(data.images, data.labels)
-        for engine in ("dense", "reference")
-    )
-    np.testing.assert_array_equal(fast.weights_[0], slow.weights_[0])
-
-
 def test_verbose_shows_progress(capfd, data):
     tiny(verbose=True, max_iter=2).fit(data.images)
     assert "Start 1 of 1" in capfd.readouterr().err
@@ -220,19 +206,6 @@ def test_score_leaves_out_unlabelled_images(data, fresh):
     assert named.score(fresh.images, words) == pytest.approx(1 / 2)
     # A label that was never seen is a miss, not an error: a fold may hold one.
     assert named.score(fresh.images[:2], ["new", named.predict(fresh.images[1])[0]]) == 0.5
-
-
-def test_more_candidates_explain_better(data, fresh):
-    noisy = shapes(feature_size=21, n_images=30, noise=0.05, random_state=3)
-    one, two, all_ = (
-        log_joints(known(data, p01=0.05, p10=0.05, inference=Inference(candidates=n)), noisy.images)
-        for n in (1, 2, 99)
-    )
-    # Not in every image: explanations are compared with the positions of pixels left open.
-    assert one.mean() < two.mean() <= all_.mean()
-    assert np.mean(one <= all_) > 0.6
-    forward = known(data, p01=0.05, p10=0.05, inference="forward")
-    np.testing.assert_array_equal(log_joints(forward, noisy.images), one)
 
 
 def test_more_passes_change_messages(data):
@@ -350,12 +323,6 @@ def test_what_is_filled_in_is_of_the_class_that_is_given(data, fresh, method):
     np.testing.assert_array_equal(partly[1::2], free[1::2])
 
 
-def test_y_changes_nothing_where_it_is_what_is_seen(truth, fresh):
-    np.testing.assert_array_equal(
-        truth.denoise(fresh.images, fresh.labels), truth.denoise(fresh.images)
-    )
-
-
 # --- generating -----------------------------------------------------------------------------
 
 
@@ -370,18 +337,6 @@ def test_samples_are_of_the_class_that_is_said(data):
         X, y = model.sample(10, label, random_state=1)
         assert (y == label).all()
         assert model.score(X, y) > 0.9
-
-
-@pytest.mark.parametrize(
-    "classes", [["a", "b"], [False, True], [2.0, 7.0], [10, 20], np.array(["x", "yy"], object)]
-)
-def test_labels_of_any_type_can_be_asked_for(data, classes):
-    model = known(data).set_weights([data.features, data.template_weights], 25, classes)
-    for label in classes:
-        X, y = model.sample(3, label, random_state=0)
-        assert y.tolist() == [label] * 3
-        assert model.predict(X).dtype == y.dtype == model.classes_.dtype
-        assert model.denoise(X, y).any()
 
 
 def test_the_same_seed_gives_the_same_samples(data):
@@ -479,27 +434,6 @@ def test_one_object_is_found_anywhere_in_a_larger_image(data, fresh):
 
 
 # --- shapes ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shape", [(25, 25), (40, 25, 25), (40, 1, 25, 25)])
-def test_results_have_the_shape_of_what_came(data, fresh, shape):
-    truth = known(data)
-    X = fresh.images[0, 0] if len(shape) == 2 else fresh.images.reshape(shape)
-    n = 1 if len(shape) == 2 else 40
-    wanted = truth.predict(fresh.images)[:n]
-    np.testing.assert_array_equal(truth.predict(X.tolist()), wanted)
-    assert truth.denoise(X).shape == shape
-    assert truth.inpaint(X, np.zeros(shape, bool)).shape == shape
-    assert truth.predict_proba(X).shape == (n, 2)
-    assert len(truth.cluster(X)) == n
-
-
-@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, float])
-def test_pixels_may_be_of_any_type(data, fresh, dtype):
-    model = known(data, inference="forward")
-    X = fresh.images.astype(dtype)
-    np.testing.assert_array_equal(model.predict(X), fresh.labels)
-    assert model.inpaint(X, np.zeros(X.shape, bool)).dtype == bool
 
 
 def test_an_image_of_another_height_and_width_is_learned():

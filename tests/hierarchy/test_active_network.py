@@ -1,19 +1,21 @@
-"""Networks whose levels keep active sets."""
+"""Networks whose levels keep active sets, or whose lowest level keeps messages near ink."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from definition import layer, network
+from hcnet.archive.kinds import save
 
 from hcnet.engine.active import admission
 from hcnet.engine.active.active_layer import ActivePassing
 from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
+from hcnet.hierarchy import network_messages
 from hcnet.hierarchy.decoding import forward
 from hcnet.hierarchy.network import sample, sample_templates
-from hcnet.hierarchy.network_messages import NetworkPassing, passing_memory
+from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, ink, passing_memory
 from hcnet.images import Images, Noise
 from tests.engine.dense_twin import dense_twin
 from tests.memory_peak import memory_peak
@@ -164,17 +166,78 @@ def test_the_memory_of_a_network_is_known(monkeypatch):
     assert peak < passing_memory(ReadyEngine("active"), net, 20)
 
 
-def test_a_network_of_the_size_for_digits_takes_a_tenth_of_the_memory(monkeypatch):
-    monkeypatch.undo()
-    digits = network(
-        layer(64, (24, 24), (3, 3)),
-        layer(320, (1, 1), (3, 3)),
-        image_size=(28, 28),
-        channels=16,
-        categories=tuple(np.repeat(np.arange(10), 32).tolist()),
+# Messages near ink alone.
+
+
+def start_near_ink(name, seed, on=0.05, observed=0.9):
+    net, rng = NETWORKS[name], np.random.default_rng(seed)
+    shape = (4, net.n_channels, *net.image_size)
+    images = Images(rng.random(shape) < on, rng.random(shape) < observed)
+    priors = [rng.normal(0, 2, level.weight_shape).astype(np.float32) for level in net.levels]
+    allowed = np.ones((4, net.classes.n_templates), bool)
+    evidence = images.evidence(net.noise)
+    return net, images, NetworkPassing(net, evidence, priors, allowed, ReadyEngine("beliefs"), rng)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_elements_without_ink_never_hear_that_they_are_on(name):
+    """So that who has messages is known before a run, and for all of it."""
+    explained = 0
+    for seed in range(6):
+        net, images, passing = start_near_ink(name, seed)
+        near = ink(net, images.evidence(net.noise))
+        assert 0 < near.mean() < 0.8
+        assert near.sum() == count_ink(ReadyEngine("beliefs"), net, images)
+        for _ in range(8):
+            passing.forward([0.7] * len(net.levels))
+            heard = passing._pools[0].to_R
+            assert heard[~near].max() <= 0
+            explained += (heard[near] <= 0).sum()
+            passing.backward()
+    assert explained > 0
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_pools_that_sleep_would_have_said_the_same(name, monkeypatch):
+    found = []
+    for asleep in (True, False):
+        if not asleep:
+            monkeypatch.setattr(network_messages, "set_active_pools", lambda pools, some: None)
+        net, _, passing = start_near_ink(name, 2)
+        assert (passing._pools[0].active is not None) == asleep
+        for _ in range(6):
+            passing.forward([0.5] * len(net.levels))
+            passing.backward()
+        found.append(save(passing).arrays | dict(enumerate(passing.weight_beliefs())))
+    for what, values in found[0].items():
+        np.testing.assert_array_equal(values, found[1][what], err_msg=str(what))
+
+
+def test_the_memory_of_a_network_that_uses_ink_is_known():
+    net = network(
+        layer(24, (18, 18), (3, 3)),
+        layer(10, (1, 1), (3, 3)),
+        image_size=(24, 24),
+        channels=6,
+        categories=tuple(range(10)),
+        noise=CLEAR,
     )
-    dense, sparse = (
-        passing_memory(ReadyEngine(engine), digits, 400) for engine in ("dense", "active")
+    rng = np.random.default_rng(0)
+    pixels = rng.random((20, 6, 24, 24)) < 0.01
+    images = Images(pixels, np.ones_like(pixels))
+    allowed = np.ones((20, 10), bool)
+    priors = [rng.normal(-3, 1, level.weight_shape).astype(np.float32) for level in net.levels]
+
+    def run():
+        evidence = images.evidence(net.noise)
+        passing = NetworkPassing(net, evidence, priors, allowed, ReadyEngine("beliefs"), rng)
+        for _ in range(2):
+            passing.forward([0.5, 0.5])
+            passing.backward()
+
+    peak = memory_peak(run)
+    promised = passing_memory(
+        ReadyEngine("beliefs"), net, 20, n_ink=count_ink(ReadyEngine("beliefs"), net, images)
     )
-    assert dense > 15 * 2**30
-    assert sparse < 2 * 2**30
+    assert 0.6 * promised < peak < promised
+    assert promised < passing_memory(ReadyEngine("dense"), net, 20) / 4

@@ -14,7 +14,7 @@ from scipy.special import expit
 from hcnet import HCN, Layer
 from hcnet.datasets import shapes
 from hcnet.engine.driver import Limits, Measurement, Status, run
-from hcnet.engine.engines import Engine, ReadyEngine
+from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.hierarchy.decoding import weight_log_prior
 from hcnet.hierarchy.explaining import explain
@@ -87,13 +87,25 @@ def patterns(weights, stands_for=None):
     return [frozenset((stands_for or range(99))[f] for f in np.flatnonzero(row)) for row in rows]
 
 
-def learn_shapes(supervised, label=None, noise=CLEAR, missing=0.0, least_iou=0.5):
-    """True if, for a seed, the second layer is exactly right and the first one similar."""
+# Share of images with a label (None: no classes), noise, share of missing pixels, least overlap.
+CASES = {
+    "without labels": (None, CLEAR, 0.0, 0.5),
+    "with labels": (1.0, CLEAR, 0.0, 0.5),
+    "with few labels": (0.2, CLEAR, 0.0, 0.5),
+    "with missing pixels": (None, CLEAR, 0.2, 0.35),
+    "with unequal noise": (None, Noise(2e-3, 5e-4), 0.0, 0.5),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_templates_are_found(case):
+    """For one of some seeds, the second layer is exactly right and the first one similar."""
+    label, noise, missing, least_iou = CASES[case]
     for seed in SEEDS:
         data = shapes(n_images=40, feature_size=SIZE, random_state=seed)
         rng = np.random.default_rng(seed)
-        net = shapes_network((0, 0, 1, 1) if supervised else (0, 1, 2, 3), noise)
-        labels = np.where(rng.random(40) < label, data.labels, -1) if supervised else [-1] * 40
+        net = shapes_network((0, 0, 1, 1) if label else (0, 1, 2, 3), noise)
+        labels = np.where(rng.random(40) < label, data.labels, -1) if label else [-1] * 40
         pixels = data.images.copy()
         observed = rng.random(pixels.shape) >= missing
         pixels[~observed] ^= rng.random((~observed).sum()) < 0.5  # nobody may look there
@@ -102,31 +114,11 @@ def learn_shapes(supervised, label=None, noise=CLEAR, missing=0.0, least_iou=0.5
         stands_for, iou = matched(W1, data.features)
         true, found = patterns(data.template_weights), patterns(W2, stands_for)
         right = set(found) == set(true)
-        if supervised:  # the two templates of every class
+        if label:  # the two templates of every class
             right = right and set(found[:2]) == set(true[:2])
         if right and iou >= least_iou:
-            return True
-    return False
-
-
-def test_templates_are_found_without_labels():
-    assert learn_shapes(supervised=False)
-
-
-def test_templates_are_grouped_by_class():
-    assert learn_shapes(supervised=True, label=1.0)
-
-
-def test_a_few_labels_group_the_templates():
-    assert learn_shapes(supervised=True, label=0.2)
-
-
-def test_missing_pixels_do_not_keep_from_learning():
-    assert learn_shapes(supervised=False, missing=0.2, least_iou=0.35)
-
-
-def test_unequal_noise_does_not_keep_from_learning():
-    assert learn_shapes(supervised=False, noise=Noise(2e-3, 5e-4))
+            return
+    pytest.fail("no seed learned the templates")
 
 
 def drawn(net, weights, n, seed):
@@ -143,14 +135,6 @@ def same_partition(a, b):
     return len(pairs) == len(set(a.tolist())) == len(set(b.tolist()))
 
 
-def error_rates(net, weights, images):
-    """Wrong pixels of what the weights make of the images, and of empty images."""
-    found = explain(net, weights, images)
-    seen = images.observed
-    wrong = ((found.S[0] != images.pixels) & seen).sum() / seen.sum()
-    return wrong, (images.pixels & seen).sum() / seen.sum()
-
-
 def log_joint(net, weights, images, allowed=None):
     """What learning climbs: images with their explanations by the forward pass, and weights."""
     found = explain(net, weights, images, allowed, candidates=1)
@@ -163,31 +147,6 @@ def strokes(k):
     W[0, 0, k // 2] = W[1, 0, :, k // 2] = True
     W[2, 0], W[3, 0] = np.eye(k), np.eye(k)[::-1]
     return W
-
-
-def test_channels_are_learned_together():
-    """What tells two features apart can be in another channel than what they share."""
-    first = strokes(7)
-    W1 = np.concatenate([first[[0, 0, 1, 1]], first[[2, 3, 2, 3]]], axis=1)
-    W2 = np.zeros((4, 4, 1, 5), bool)
-    for row, (a, b) in zip(W2, [(0, 3), (1, 2), (0, 2), (1, 3)], strict=True):
-        row[a, 0, 0] = row[b, 0, 4] = True
-    net = network(
-        layer(4, (7, 7), (2, 2), p_W=0.2),
-        layer(4, (1, 5), (2, 2), p_W=0.5),
-        image_size=(9, 13),
-        channels=2,
-        categories=(0, 1, 2, 3),
-        noise=CLEAR,
-    )
-    for seed in SEEDS:
-        images, templates = drawn(net, [W1, W2], 60, seed)
-        weights = learn(net, images, seed=seed).weights
-        found = explain(net, weights, images).S[-1].any(axis=(2, 3)).argmax(axis=1)
-        _, iou = matched(weights[0], W1)
-        if same_partition(found, templates) and iou > 0.6:
-            return
-    pytest.fail("no seed learned the templates")
 
 
 def test_three_levels_are_learned():
@@ -213,13 +172,9 @@ def test_three_levels_are_learned():
         assert learned.log_joint == pytest.approx(log_joint(net, learned.weights, images))
         empty = log_joint(net, [np.zeros_like(W) for W in true], images)
         best = log_joint(net, true, images)
-        wrong, nothing = error_rates(net, learned.weights, images)
         found = explain(net, learned.weights, images).S[-1].any(axis=(2, 3)).argmax(axis=1)
-        if (
-            learned.log_joint > empty + 0.75 * (best - empty)
-            and wrong < 0.3 * nothing
-            and same_partition(found, templates)
-        ):
+        learned_most = learned.log_joint > empty + 0.75 * (best - empty)
+        if learned_most and same_partition(found, templates):
             return
     pytest.fail("no seed learned the templates")
 
@@ -311,20 +266,6 @@ def test_time_is_limited():
     assert learned.seconds < 5
 
 
-def test_labels_are_heard_while_learning():
-    """Each image may use the templates of its class only, so that these become its likes."""
-    images = small_images(30)
-    labels = np.arange(30) % 3
-    net = network(
-        layer(3, (8, 8), (2, 2), p_W=0.2), image_size=(9, 9), categories=(0, 1, 2), noise=CLEAR
-    )
-    # Three different single images, each shown ten times.
-    pixels = images.pixels[labels]
-    learned = learn(net, Images(pixels, np.ones_like(pixels)), allowed_by(labels, net))
-    found = explain(net, learned.weights, Images(pixels[:3], np.ones_like(pixels[:3])))
-    assert found.S[-1].reshape(3, 3).argmax(axis=1).tolist() == [0, 1, 2]
-
-
 def test_labels_count_in_what_is_reported():
     """With wrong labels the images are explained worse than without any."""
     images = small_images()
@@ -393,16 +334,6 @@ MEMORY = {
         ),
         8,
     ),
-    "three levels": (
-        network(
-            layer(4, (5, 5), (2, 2)),
-            layer(4, (1, 5), (2, 2)),
-            layer(4, (6, 1), (1, 1)),
-            image_size=(12, 11),
-            categories=range(4),
-        ),
-        60,
-    ),
 }
 
 
@@ -415,30 +346,6 @@ def run_a_pass(net, n):
     passing.forward([0.5] * len(net.levels))
     passing.backward()
     return passing
-
-
-def memory_of(value, seen):
-    """Every array that an object holds, once."""
-    if isinstance(value, np.ndarray):
-        while isinstance(value.base, np.ndarray):
-            value = value.base
-        seen[id(value)] = value.nbytes
-    elif isinstance(value, list | tuple):
-        for item in value:
-            memory_of(item, seen)
-    elif type(value).__name__ in ("NetworkPassing", "DensePassing", "Messages", "PoolMessages"):
-        for name, item in vars(value).items():
-            if name != "network":
-                memory_of(item, seen)
-    return sum(seen.values())
-
-
-@pytest.mark.parametrize("name", MEMORY)
-def test_the_memory_estimate_is_that_of_the_arrays(name):
-    net, n = MEMORY[name]
-    held = memory_of(run_a_pass(net, n), {})
-    assert held > 1e6
-    assert held <= passing_memory(ReadyEngine("dense"), net, n) <= 1.1 * held
 
 
 @pytest.mark.parametrize("name", MEMORY)
@@ -455,20 +362,8 @@ def test_too_little_memory_is_said_before_anything_runs():
     assert learn(SMALL, images, max_iter=1, max_memory=needed).memory == needed
     with pytest.raises(NotEnoughMemoryError) as caught:
         learn(SMALL, images, max_memory=needed - 1)
-    message = str(caught.value)
-    assert re.search(r"would take [\d,]+ bytes, and max_memory allows [\d,]+ bytes: lower", message)
-    assert "images per fit (now 12)" in message
-    assert message.endswith("or raise max_memory.")
-    assert "\n" not in message
-
-
-def test_more_copies_take_more_memory():
-    def needed(**options):
-        return check_passing_memory(SMALL, 12, NetworkOptions(damping=(0.1, 0.1), **options))
-
-    assert needed(n_init=2) == 2 * needed(n_init=1)
-    assert needed(n_init=2) == needed(n_init=5)
-    assert needed(n_init=1, engine=Engine(schedule="per-image").on("cpu")) > needed(n_init=1)
+    message = r"would take [\d,]+ bytes, and max_memory allows [\d,]+ bytes: lower .*\(now 12\)"
+    assert re.search(message, str(caught.value))
 
 
 # Parameters with which nothing can be learned.
@@ -498,23 +393,19 @@ def needs(margin):
 # a placement (that a weight hears of it).
 ROUTES = {
     "weight, two levels": lambda m: levels_for_shapes(chance(m - EVIDENCE), 0.02),
-    "weight, three levels": lambda m: levels_for_shapes(chance(m - EVIDENCE), 0.1, 0.1),
     "placement, one level": lambda m: levels_for_shapes(0.1, noise=needs(m)),
-    "placement, two levels": lambda m: levels_for_shapes(1e-3, chance(m - EVIDENCE + POOL)),
     "placement, three levels": lambda m: levels_for_shapes(
         1e-3, 0.48, chance(m - EVIDENCE + POOL - math.log(0.48 / 0.52))
     ),
 }
 
 
-def most_weights(net, data, labelled=False):
+def most_weights(net, data):
     """How many weights were ever on, in many passes."""
-    labels = data.templates if labelled else np.full(len(data.images), -1)
     options = NetworkOptions(damping=(0.5,) * len(net.levels))
     images = Images(data.images, np.ones_like(data.images))
-    process = NetworkLearning(
-        net, images, allowed_by(labels, net), options, np.random.default_rng(0)
-    )
+    allowed = np.ones((images.n_images, net.classes.n_templates), bool)
+    process = NetworkLearning(net, images, allowed, options, np.random.default_rng(0))
     most = 0
     for _ in range(15):
         process.step()
@@ -528,12 +419,11 @@ def small_shapes():
 
 
 @pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("labelled", [False, True])
-def test_no_weight_ever_turns_on_after_a_dead_start(route, labelled, small_shapes):
+def test_no_weight_ever_turns_on_after_a_dead_start(route, small_shapes):
     for margin in (-1.5, -0.02):
         net = ROUTES[route](margin)
         assert dead_start(net) is not None
-        assert most_weights(net, small_shapes, labelled) == 0
+        assert most_weights(net, small_shapes) == 0
 
 
 @pytest.mark.parametrize("route", ROUTES)

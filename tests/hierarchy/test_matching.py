@@ -173,13 +173,3 @@ def test_what_is_left_unexplained_counts():
     assert match(net, [W], bar, all_allowed(net, 1)).argmax() == 1
     dot = Images(W[:1], np.ones_like(W[:1]))
     assert match(net, [W], dot, all_allowed(net, 1)).argmax() == 0
-
-
-def test_a_full_channel_means_less():
-    net = network(layer(1, (4, 4), (2, 2)), image_size=(5, 5), categories=(0,), channels=2)
-    X = np.zeros((1, 2, 5, 5), bool)
-    X[0, 0, 0, 0] = True
-    X[0, 1] = True
-    lacking, unexplained = channel_costs(net, Images(X, np.ones_like(X)))
-    assert lacking[0, 0] > lacking[0, 1] > 0
-    assert unexplained[0, 0] > unexplained[0, 1] > 0

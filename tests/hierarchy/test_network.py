@@ -23,18 +23,15 @@ from definition import (
 )
 from scipy.stats import chi2
 
-from hcnet.datasets import shapes
 from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE
 from hcnet.hierarchy.decoding import Scene, decode, forward, weight_log_prior
 from hcnet.hierarchy.explaining import explain, explain_classes
-from hcnet.hierarchy.network import Layer, build_network, sample, sample_templates
+from hcnet.hierarchy.network import sample, sample_templates
 from hcnet.hierarchy.network_messages import NetworkPassing
 from hcnet.images import Images, Noise
-from hcnet.layers import ClassLayer
 from hcnet.learning.message_passing import weight_prior
-from hcnet.validation.network import check_layers
 
 # Layers, size of the images, categories, elements per feature of every level, further options;
 # and the share of images whose most probable configuration `explain` must find (it finds more:
@@ -335,42 +332,6 @@ def test_samples_have_the_distribution_of_the_model(name):
     check_frequencies([pack(x) for x in X], images)
 
 
-def test_the_true_network_draws_the_images_of_the_shapes():
-    """Two programs for the same data: the sampler of the network, and `datasets.shapes`."""
-    n, side = 4000, 9
-    data = shapes(n_images=4 * n + 800, feature_size=side, noise=0.02, random_state=0)
-    net = network(
-        layer(4, (side, side), (3, 3)),
-        layer(4, (1, 1), (3, 3)),
-        image_size=data.images.shape[2:],
-        categories=(0, 0, 1, 1),
-        noise=Noise(0.02, 0.02),
-    )
-    weights = [data.features, data.template_weights]
-    for t in range(4):
-        wanted = data.images[data.templates == t][:n]
-        assert len(wanted) == n
-        top = np.zeros((n, 4, 1, 1), bool)
-        top[:, t] = True
-        got, _ = sample(net, weights, top, np.random.default_rng(t))
-        samples = [x.reshape(n, -1).astype(float) for x in (got, wanted)]
-        within(5, *samples)
-        # How many pixels are on, and how pixels depend on each other.
-        within(4.5, *(x.sum(axis=1, keepdims=True) for x in samples))
-        centre = samples[1].sum(axis=1).mean()
-        within(4.5, *((x.sum(axis=1, keepdims=True) - centre) ** 2 for x in samples))
-        grids = [x[:, 0] for x in (got, wanted)]
-        within(5, *((x[:, :, 1:] & x[:, :, :-1]).reshape(n, -1).astype(float) for x in grids))
-        within(5, *((x[:, 2:, 2:] & x[:, :-2, :-2]).reshape(n, -1).astype(float) for x in grids))
-
-
-def within(sigmas, a, b):
-    """Every column of two samples has the same mean, up to so many standard errors."""
-    error = np.sqrt(a.var(axis=0) / len(a) + b.var(axis=0) / len(b)) + 1e-9
-    z = (a.mean(axis=0) - b.mean(axis=0)) / error
-    assert np.abs(z).max() < sigmas
-
-
 # Message passing through the whole network.
 
 CLEAR = Noise(1e-4, 1e-3)  # evidence that reaches the top
@@ -446,49 +407,6 @@ def test_messages_through_the_network_are_those_of_the_reference(
     beliefs = got.pixel_beliefs()
     np.testing.assert_allclose(beliefs, wanted.pixel_beliefs(), rtol=1e-4, atol=1e-3)
     assert (np.abs(beliefs - got._evidence) < 100).any()
-
-
-@pytest.mark.parametrize("border", ["full", "same"])
-def test_the_evidence_sums_over_where_pixels_move_to(border):
-    """Exactly so where no two elements share a pixel: then it is log p(X | templates)."""
-    rng = np.random.default_rng(0)
-    W = np.zeros((1, 1, 7, 7), bool)
-    W[0, 0, [0, 0, 6, 6], [0, 6, 0, 6]] = True  # windows of 3×3 around the corners
-    layers = [Layer(1, size=7, pool=3, pool_border=border, perturbation=0.5)]
-    side = 9 if border == "full" else 7
-    net = known_network(layers, side, rng)
-    pixels = rng.random((20, 1, side, side)) < 0.3
-    images = Images(pixels, rng.random(pixels.shape) < 0.8)
-    up = forward(net, [W], images.evidence(net.noise))
-    found = decode(Scene(net, [W], images, up), np.ones((20, 1, 1, 1), bool))
-    level, noise = net.levels[0], net.noise
-    for n in range(20):
-        x, seen = pixels[n, 0], images.observed[n, 0]
-        off = np.where(x, math.log(noise.p10), math.log1p(-noise.p10)) * seen
-        on = np.where(x, math.log1p(-noise.p01), math.log(noise.p01)) * seen
-        total = off.sum()
-        for _, _, r, c in np.argwhere(W):
-            terms = [
-                math.exp(level.log_prior[r, c, m] + (on - off)[y, x])
-                for m, y, x in members(level, r, c)
-            ]
-            total += math.log(sum(terms))
-        assert found.log_evidence[n] == pytest.approx(total, abs=1e-4)
-    assert (found.log_evidence > found.log_joint).all()
-
-
-def known_network(layers, side, rng):
-    checked = check_layers(layers, 1, (side, side))
-    return build_network(checked, ClassLayer((0,)), Noise(0.05, 0.02), 1, (side, side), rng)
-
-
-def members(level, r, c):
-    """Number, row and column below of every member of a pool that lies inside."""
-    (height, width), (top, left) = level.pool.window, level.pool.offset
-    for m, (i, j) in enumerate(itertools.product(range(height), range(width))):
-        y, x = r + i - top, c + j - left
-        if 0 <= y < level.pool.below_size[0] and 0 <= x < level.pool.below_size[1]:
-            yield m, y, x
 
 
 @pytest.mark.parametrize("perturbation", [0.0, 0.3])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from definition import layer, network
-from hcnet.archive.kinds import save
 
+from hcnet.archive.kinds import save
 from hcnet.engine.active import admission
 from hcnet.engine.active.active_layer import ActivePassing
 from hcnet.engine.engines import ReadyEngine

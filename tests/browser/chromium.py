@@ -78,13 +78,11 @@ class Browser:
         if self._session is not None:
             message["sessionId"] = self._session
         os.write(self._write, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == self._number:
-                if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']['message']}")
-                return answer["result"]
+        while (answer := self._next()).get("id") != self._number:
             self.events.append(answer)
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']['message']}")
+        return answer["result"]
 
     def _next(self):
         while b"\0" not in self._rest:
@@ -97,13 +95,8 @@ class Browser:
 
     def resize(self, width, height):
         """A window, or a telephone, of this size."""
-        self.send(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=False,
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.send("Emulation.setDeviceMetricsOverride", **size)
 
     def open(self, path):
         """Show a file from the disk, and wait until it is there."""

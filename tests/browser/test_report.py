@@ -31,8 +31,8 @@ def report(learned, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def network(tmp_path_factory):
-    data = shapes(n_images=40, random_state=0)
-    model = HCN([Layer(4, size=21), Layer()], templates_per_class=2, n_init=1, random_state=0)
+    data = shapes(n_images=40, feature_size=9, random_state=0)
+    model = HCN([Layer(4, size=9), Layer()], templates_per_class=2, n_init=1, random_state=0)
     model.fit(data.images, data.labels)
     path = tmp_path_factory.mktemp("report") / "network.html"
     return model, data, reporting.report(model, path, data.images, data.labels)
@@ -46,11 +46,9 @@ def browser():
 
 def pixel(browser, selector, x, y):
     """The colour of a pixel of a canvas."""
-    found = browser.value(
-        f"Array.from(document.querySelector('{selector}').getContext('2d')"
-        f".getImageData({x}, {y}, 1, 1).data.slice(0, 3))"
-    )
-    return tuple(found)
+    element = f"document.querySelector('{selector}')"
+    data = f"Array.from({element}.getContext('2d').getImageData({x}, {y}, 1, 1).data.slice(0, 3))"
+    return tuple(browser.value(data))
 
 
 def scale(browser):
@@ -61,26 +59,27 @@ def explained(browser):
     return browser.value("document.getElementById('explained').innerText")
 
 
-def test_a_report_opens_from_the_disk_without_errors_and_asks_nobody(browser, report, learned):
+def canvas(browser, element, height, width):
+    """All pixels of a canvas."""
+    data = browser.value(
+        f"Array.from({element}.getContext('2d').getImageData(0, 0, {width}, {height}).data)"
+    )
+    return np.array(data).reshape(height, width, 4)[..., :3]
+
+
+def test_a_report_opens_without_errors_and_shows_every_part(browser, report, learned):
     browser.open(report)
     assert browser.problems() == []
-    assert browser.value("document.title") == f"hcnet: {len(learned[0].features_)} parts"
-
-
-def test_every_part_is_drawn_as_it_was_learned(browser, report, learned):
-    browser.open(report)
     learner, _ = learned
+    assert browser.value("document.title") == f"hcnet: {len(learner.features_)} parts"
     shown = browser.value(
         "Array.from(document.querySelectorAll('#layers .part'), b => Number(b.dataset.part))"
     )
     assert sorted(shown) == list(range(len(learner.features_)))
     size = browser.value("Number(document.getElementById('part-size').value)")
     for k, f in enumerate(shown):
-        data = browser.value(
-            f"(c => Array.from(c.getContext('2d').getImageData(0, 0, c.width, c.height).data))"
-            f"(document.querySelectorAll('#layers .part canvas')[{k}])"
-        )
-        drawn = np.array(data).reshape(12 * size, 12 * size, 4)[::size, ::size, :3]
+        element = f"document.querySelectorAll('#layers .part canvas')[{k}]"
+        drawn = canvas(browser, element, 12 * size, 12 * size)[::size, ::size]
         assert ((drawn != 255).any(axis=2) == learner.features_[f, 0]).all()
 
 
@@ -119,13 +118,13 @@ def test_a_click_on_a_part_shows_where_it_occurs(browser, report, learned):
 
 
 def _covered(learner, placed, y, x):
-    for _, f, r, c in placed:
-        if 0 <= y - r < 12 and 0 <= x - c < 12 and learner.features_[f, 0, y - r, x - c]:
-            return True
-    return False
+    return any(
+        0 <= y - r < 12 and 0 <= x - c < 12 and learner.features_[f, 0, y - r, x - c]
+        for _, f, r, c in placed
+    )
 
 
-def test_a_click_on_a_pixel_shows_the_parts_that_explain_it(browser, report, learned):
+def test_clicks_and_arrow_keys_show_the_parts_that_explain_a_pixel(browser, report, learned):
     learner, X = learned
     browser.open(report)
     placed = learner.placements(X)
@@ -143,11 +142,6 @@ def test_a_click_on_a_pixel_shows_the_parts_that_explain_it(browser, report, lea
     free = next((y, x) for y, x in np.argwhere(X[0, 0]) if not _covered(learner, placed, y, x))
     browser.click("#image", (free[1] + 0.5) * s, (free[0] + 0.5) * s)
     assert f"Row {free[0]}, column {free[1]}: on, explained by no part: noise" in explained(browser)
-
-
-def test_arrow_keys_move_from_pixel_to_pixel(browser, report):
-    browser.open(report)
-    s = scale(browser)
     browser.click("#image", 10.5 * s, 20.5 * s)
     browser.press("ArrowDown")
     browser.press("ArrowLeft")
@@ -162,12 +156,8 @@ def test_views_show_the_image_the_reconstruction_and_the_errors(browser, report,
 
     def seen(view):
         browser.click(f"#views button[data-view='{view}']")
-        data = browser.value(
-            "(c => Array.from(c.getContext('2d').getImageData(0, 0, c.width, c.height).data))"
-            "(document.getElementById('image'))"
-        )
-        whole = np.array(data).reshape(60 * s, 70 * s, 4)
-        return whole[s // 2 :: s, s // 2 :: s, :3]
+        whole = canvas(browser, "document.getElementById('image')", 60 * s, 70 * s)
+        return whole[s // 2 :: s, s // 2 :: s]
 
     assert ((seen("image") == 0).all(axis=2) == X[0, 0]).all()
     assert ((seen("made") == 0).all(axis=2) == clean[0, 0]).all()
@@ -213,7 +203,7 @@ def test_a_network_is_explained_down_to_its_pixels(browser, network):
     template = int(placed[placed[:, 1] == 2][0, 2])
     features = set(placed[placed[:, 1] == 1][:, 2].tolist())
     named = set()
-    for y, x in np.argwhere(clean)[::9]:
+    for y, x in np.argwhere(clean)[::3]:
         browser.click("#image", (x + 0.5) * s, (y + 0.5) * s)
         said = explained(browser)
         assert f"template {template}, class " in said
@@ -244,22 +234,18 @@ def test_a_live_report_reads_itself_again_and_says_how_far_it_is(browser, learne
 def test_names_that_look_like_code_stay_names(browser, learned, tmp_path):
     learner, X = learned
     name = "</script><script>document.title='taken'</script><b>&@@DATA@@"
-    path = reporting.report(learner, tmp_path / "odd.html", X, names=[name, "b"])
-    browser.open(path)
+    browser.open(reporting.report(learner, tmp_path / "odd.html", X, names=[name, "b"]))
     assert "taken" not in browser.value("document.title")
     assert browser.value("document.getElementById('which').options[0].text") == name
     assert browser.problems() == []
 
 
 def test_a_report_without_images_shows_the_parts(browser, learned, tmp_path):
-    learner, _ = learned
-    learner.save(tmp_path / "a.hcn")
-    path = reporting.report(FeatureLearner.load(tmp_path / "a.hcn"), tmp_path / "alone.html")
-    browser.open(path)
+    loaded = FeatureLearner.load(learned[0].save(tmp_path / "a.hcn"))
+    browser.open(reporting.report(loaded, tmp_path / "alone.html"))
     assert browser.problems() == []
-    assert browser.value("document.querySelectorAll('#layers .part').length") == len(
-        learner.features_
-    )
+    shown = browser.value("document.querySelectorAll('#layers .part').length")
+    assert shown == len(loaded.features_)
     assert browser.value("document.getElementById('places').hidden")
 
 

@@ -7,13 +7,17 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes, two_bars
-from hcnet.hierarchy.decoding import children, nodes
+from hcnet.hierarchy.decoding import nodes
 from hcnet.hierarchy.inference import configuration
 from hcnet.reporting import LiveReport, report, summary
 from hcnet.reporting.content import runs
+
+LAYERS = [Layer(4, size=9), Layer()]
+QUICK = {"n_init": 1, "max_iter": 10, "random_state": 0}
 
 
 def data_of(path):
@@ -37,11 +41,8 @@ def learned():
 
 @pytest.fixture(scope="module")
 def network():
-    data = shapes(n_images=30, random_state=0)
-    model = HCN(
-        [Layer(4, size=21), Layer()], templates_per_class=2, n_init=1, max_iter=30, random_state=0
-    )
-    return model.fit(data.images, data.labels), data
+    data = shapes(n_images=30, feature_size=9, random_state=0)
+    return HCN(LAYERS, templates_per_class=2, **QUICK).fit(data.images, data.labels), data
 
 
 @pytest.mark.parametrize("top", [2, 300, 40_000])
@@ -106,28 +107,16 @@ def test_without_images_a_fresh_model_shows_its_reconstruction(learned, tmp_path
     np.testing.assert_array_equal(made, learner.render(learner.placements_)[0, 0])
 
 
-def test_nothing_is_overwritten_unless_told(learned, tmp_path):
+def test_wrong_names_and_existing_files_are_explained(learned, tmp_path):
     learner, X = learned
+    with pytest.raises(ValueError, match="names must have an entry per image"):
+        report(learner, tmp_path / "r.html", X, names=[])
     (tmp_path / "r.html").write_text("mine")
     with pytest.raises(FileExistsError, match="exists already"):
         report(learner, tmp_path / "r.html", X)
     with pytest.raises(FileExistsError, match="exists already"):
         LiveReport(tmp_path / "r.html", X)
     assert (tmp_path / "r.html").read_text() == "mine"
-
-
-def test_wrong_names_are_explained(learned, tmp_path):
-    learner, X = learned
-    with pytest.raises(ValueError, match="names must have an entry per image"):
-        report(learner, tmp_path / "r.html", X, names=[])
-
-
-def test_many_images_are_cut_off_and_said(network, tmp_path):
-    model, data = network
-    many = np.concatenate([data.images] * 3)
-    found, _ = data_of(report(model, tmp_path / "r.html", many))
-    assert len(found["images"]) == 60
-    assert found["images_note"] == "The first 60 of 90 images."
 
 
 def test_every_pixel_of_an_explanation_belongs_to_features_of_all_layers(network):
@@ -142,15 +131,6 @@ def test_every_pixel_of_an_explanation_belongs_to_features_of_all_layers(network
         assert by_layer[1] == by_layer[2] == on
 
 
-def test_children_are_the_weights_that_are_on(network):
-    W = network[0].weights_[1]
-    for f, parts in enumerate(children(W)):
-        again = np.zeros(W.shape[1:], bool)
-        for at in parts:
-            again[at] = True
-        np.testing.assert_array_equal(again, W[f])
-
-
 def test_a_network_report_has_layers_classes_and_a_confusion_matrix(network, tmp_path):
     model, data = network
     found, text = data_of(report(model, tmp_path / "r.html", data.images, data.labels))
@@ -161,6 +141,10 @@ def test_a_network_report_has_layers_classes_and_a_confusion_matrix(network, tmp
     assert f"{model.score(data.images, data.labels):.2%}" in text
     assert len(found["pictures"]) == 2
     assert found["images"][0]["about"].startswith(f"class {model.predict(data.images[:1])[0]}, ")
+    many = np.concatenate([data.images] * 3)
+    found, _ = data_of(report(model, tmp_path / "many.html", many))
+    assert len(found["images"]) == 60
+    assert found["images_note"] == "The first 60 of 90 images."
 
 
 def test_rendering_is_the_opposite_of_placing(learned):
@@ -200,12 +184,10 @@ def test_a_live_report_is_written_while_learning_goes_on(learned, tmp_path):
 def test_a_live_report_of_a_network_and_of_a_stream(network, learned, tmp_path):
     _, data = network
     live = LiveReport(tmp_path / "network.html", data.images)
-    HCN([Layer(4, size=21), Layer()], 4, max_iter=2, n_init=1, random_state=0, callback=live).fit(
-        data.images
-    )
+    HCN(LAYERS, 4, **QUICK, callback=live).fit(data.images)
     assert "Still learning: start 1 of 1" in data_of(live.path)[0]["live"]
     upwards = LiveReport(tmp_path / "upwards.html", data.images)
-    TemplateClassifier(4, 21, 1, n_classes=4, callback=upwards).fit(data.images)
+    TemplateClassifier(4, 9, 1, n_classes=4, callback=upwards).fit(data.images)
     assert "Still learning: search for parts" in data_of(upwards.path)[0]["live"]
     X = learned[1]
     stream = LiveReport(tmp_path / "stream.html", X)
@@ -219,6 +201,7 @@ def test_a_live_report_that_cannot_be_written_does_not_end_learning(learned, tmp
     folder = tmp_path / "folder"
     folder.mkdir()
     live = LiveReport(folder / "live.html", X)
+    assert clone(FeatureLearner(callback=live)).callback is live
     folder.rmdir()
     learner = FeatureLearner(feature_size=7, n_init=1, max_iter=2, random_state=0, callback=live)
     with pytest.warns(UserWarning, match="learning goes on without it"):
@@ -227,10 +210,3 @@ def test_a_live_report_that_cannot_be_written_does_not_end_learning(learned, tmp
         warnings.simplefilter("error")  # said once
         learner.fit(X)
     assert len(learner.features_) > 0
-
-
-def test_clones_write_to_the_same_live_report(learned, tmp_path):
-    from sklearn.base import clone
-
-    live = LiveReport(tmp_path / "live.html", learned[1])
-    assert clone(FeatureLearner(callback=live)).callback is live

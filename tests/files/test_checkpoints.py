@@ -61,7 +61,8 @@ def test_a_fit_that_is_broken_off_again_and_again_comes_to_the_same_end(
     """Long fits not after every step: each goes through all that went before."""
     whole = learned(FITS[name]())
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # nothing is really lost here
-    steps = {"parts": 7, "parts_stream": 5, "table": 99, "table_rank": 251}.get(name, 0)
+    often = {"parts": 15, "parts_stream": 5, "network": 2, "table": 99, "table_rank": 251}
+    steps = often.get(name, 0)
     found, cuts = with_power_cuts(FITS[name], tmp_path / "fit.ckpt", monkeypatch, steps)
     assert cuts >= 4
     assert learned(found) == whole

@@ -34,25 +34,28 @@ def is_count(value: Any, least: int = 1) -> bool:
     return is_number(value) and isinstance(value, numbers.Integral) and int(value) >= least
 
 
-def check_count(name: str, value: Any, least: int = 1, *, most: int = MOST, hint: str = "") -> int:
-    """A whole number of at least `least` and at most `most`; `hint` says why, or what to do."""
+def check_count(
+    name: str, value: Any, least: int = 1, *, most: int = MOST, note: str = "", hint: str = ""
+) -> int:
+    """A whole number of at least `least` and at most `most`.
+
+    In the message, `note` stands after the bound, and `hint` says why, or what to do.
+    """
     if is_count(value, least) and value <= most:
         return int(value)
     bound = f"at least {least}"
     if is_count(value, least):
         bound, value = f"at most {most:,}", int(value)
-    raise ValueError(f"{name} must be a whole number of {bound}, got {value!r}{_end(hint)}")
+    raise ValueError(f"{name} must be a whole number of {bound}{note}, got {value!r}{_end(hint)}")
 
 
-def check_optional_count(name: str, value: Any, least: int, none: str) -> int | None:
-    """A whole number of at least `least`, or None; `none` says what None stands for."""
+def check_optional_count(
+    name: str, value: Any, least: int, none: str, most: int = 2**63
+) -> int | None:
+    """As `check_count`, or None; `none` says what None stands for."""
     if value is None:
         return None
-    if not is_count(value, least):
-        raise ValueError(
-            f"{name} must be a whole number of at least {least}, or None {none}, got {value!r}."
-        )
-    return int(value)
+    return check_count(name, value, least, most=most, note=f", or None {none}")
 
 
 def check_number(
@@ -104,10 +107,9 @@ def check_pair(name: str, value: Any, least: int = 1, *, single: bool = True) ->
     pair: Any = value.tolist() if isinstance(value, np.ndarray) else value
     if single and is_count(pair, least):
         pair = (pair, pair)
-    if isinstance(pair, tuple | list) and len(pair) == 2:
-        height, width = pair
-        if is_count(height, least) and is_count(width, least):
-            return check_count(name, height, least), check_count(name, width, least)
+    two = isinstance(pair, tuple | list) and len(pair) == 2
+    if two and all(is_count(side, least) for side in pair):
+        return check_count(name, pair[0], least), check_count(name, pair[1], least)
     wanted = f"two whole numbers (height, width) of at least {least}"
     if single and least == 1:
         wanted = "one positive whole number or two (height, width)"

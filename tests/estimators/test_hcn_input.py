@@ -205,7 +205,7 @@ BAD_OPTIONS = [
     ({"engine": Engine(schedule="never")}, "engine.schedule must be one of 'sequential'"),
     ({"engine": "steam"}, "engine must be one of 'active', 'beliefs', 'dense', 'reference'"),
     ({"random_state": -1}, "random_state must be None, a whole number"),
-    ({"n_classes": 10**30}, "n_classes must be at most 1048576, got 1"),
+    ({"n_classes": 10**30}, "n_classes must be a whole number of at most 1,048,576, or None"),
     (
         {"templates_per_class": 10**30},
         "templates_per_class must be a whole number of at most 2,147,483,647, got 1",

@@ -35,7 +35,15 @@ from hcnet.online.minibatches import Minibatch, grouped
 from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
 from hcnet.progress import Callback
 from hcnet.solutions.explanation import Explanation
-from hcnet.validation.images import ImageInput, check_codes, check_images, check_placements
+from hcnet.validation.images import (
+    ImageInput,
+    check_codes,
+    check_images,
+    check_placements,
+    check_reading,
+    check_stream,
+    stream_length,
+)
 from hcnet.validation.parameters import (
     check_feature_size,
     check_learning,
@@ -43,7 +51,6 @@ from hcnet.validation.parameters import (
     check_positive,
     check_priors,
 )
-from hcnet.validation.streams import check_reading, check_stream, stream_length
 
 
 class FeatureLearner(TransformerMixin, Estimator):

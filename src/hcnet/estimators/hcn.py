@@ -37,7 +37,15 @@ from hcnet.layers import equal_classes
 from hcnet.online.minibatches import Minibatch, grouped
 from hcnet.online.network_stream import BATCH_SIZE, FORGETTING, NetworkStream
 from hcnet.progress import Callback
-from hcnet.validation.images import ImageInput, check_images
+from hcnet.validation.images import (
+    ImageInput,
+    check_images,
+    check_item,
+    check_reading,
+    in_item,
+    stream_items,
+    stream_length,
+)
 from hcnet.validation.network import (
     UNLABELLED,
     Labels,
@@ -56,7 +64,6 @@ from hcnet.validation.network import (
     check_weights,
 )
 from hcnet.validation.parameters import check_engine, check_max_memory, check_positive
-from hcnet.validation.streams import check_item, check_reading, in_item, stream_items, stream_length
 
 
 class HCN(NetworkClassifier):

@@ -1,4 +1,4 @@
-"""Checks on images, masks and tables.
+"""Checks on images, masks, tables, and streams of images.
 
 A message says what was expected, what came, and what to do.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from hcnet.checks import as_array, as_numbers
+from hcnet.checks import as_array, as_numbers, check_count, check_optional_count
 from hcnet.images import BoolArray, Images
-from hcnet.validation.parameters import colours_hint
+from hcnet.online.minibatches import Reading
+from hcnet.validation.parameters import check_share, colours_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,11 @@ class ImageInput:
         return values.reshape(self.shape)
 
 
-def check_images(X: ArrayLike, mask: ArrayLike | None = None) -> ImageInput:
-    """Images as (height, width), (n, height, width) or (n, channels, height, width)."""
+def check_images(X: ArrayLike, mask: ArrayLike | None = None, warn: bool = True) -> ImageInput:
+    """Images as (height, width), (n, height, width) or (n, channels, height, width).
+
+    NaN is missing; without a mask there is a warning about it, unless `warn` is False.
+    """
     _refuse_paths(X, "hcnet.image_files.read_images(X).X, which also makes it 0 and 1")
     if sparse.issparse(X):
         raise TypeError(
@@ -59,7 +65,7 @@ def check_images(X: ArrayLike, mask: ArrayLike | None = None) -> ImageInput:
             f"X holds no pixel: 0 sample(s) or 0 feature(s) (shape={array.shape}) while a minimum "
             f"of 1 is required; pass at least one image of at least one pixel."
         )
-    missing = _check_values(array, mask)
+    missing = _check_values(array, mask, warn)
     pixels = np.zeros(array.shape, bool)
     np.greater(array, 0.5, out=pixels, where=~missing)
     four = {2: (1, 1), 3: (len(array), 1), 4: array.shape[:2]}[array.ndim]
@@ -77,12 +83,12 @@ def _refuse_paths(X: Any, how: str) -> None:
         )
 
 
-def _check_values(array: NDArray[Any], mask: ArrayLike | None) -> BoolArray:
+def _check_values(array: NDArray[Any], mask: ArrayLike | None, warn: bool) -> BoolArray:
     """The missing entries; an error unless all others are 0 or 1."""
     missing = np.zeros(array.shape, bool) if mask is None else check_mask(mask, array.shape)
     if array.dtype.kind == "f":
         nan = np.isnan(array)
-        if mask is None and nan.any():
+        if warn and mask is None and nan.any():
             warnings.warn(
                 f"X holds {int(nan.sum())} NaN and no mask was given, so NaN is taken as missing; "
                 f"pass mask=np.isnan(X) to say so.",
@@ -209,3 +215,73 @@ def check_table(
         )
     images = check_images(array, hidden).images
     return images.pixels[0, 0], images.observed[0, 0]
+
+
+def stream_items(source: Any) -> Iterator[Any]:
+    """The items of a stream: of an array its images, otherwise what iteration gives."""
+    if isinstance(source, str | os.PathLike):
+        raise TypeError(
+            f"The source of a stream must be an array or yield images, got the path {source!r}; "
+            f"pass hcnet.image_files.stream_images(path) for a folder of image files, or "
+            f"np.load(path, mmap_mode='r') for a .npy file."
+        )
+    if isinstance(source, np.ndarray) and source.ndim:
+        if source.ndim == 2:
+            return iter([source])
+        return (source[k : k + 1] for k in range(len(source)))
+    if not isinstance(source, Iterable) or isinstance(source, np.ndarray):
+        raise TypeError(
+            f"The source of a stream must be an array or yield images, got "
+            f"{type(source).__name__}; pass for example a list of arrays, or a generator."
+        )
+    return iter(source)
+
+
+def check_reading(batch_size: int, epochs: int | None, forgetting: float) -> Reading:
+    """How a stream is read."""
+    return Reading(
+        check_count("batch_size", batch_size),
+        check_optional_count("epochs", epochs, 1, "to read the stream once, in its order"),
+        check_share("forgetting", forgetting),
+    )
+
+
+def stream_length(source: Any) -> int | None:
+    """Images of a stream, where that can be known."""
+    if not isinstance(source, np.ndarray) or source.ndim == 0:
+        return None
+    return 1 if source.ndim == 2 else len(source)
+
+
+@contextmanager
+def in_item(number: int) -> Iterator[None]:
+    """Errors within this block say which item of a stream they are about."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"Item {number} of the stream: {error}") from None
+
+
+def check_item(item: ArrayLike, number: int, channels: int | None) -> Images:
+    """The images of one item of a stream: one (height, width) or several, as `check_images`.
+
+    NaN is missing.  `channels` are those of the items before.
+    """
+    with in_item(number):
+        images = check_images(item, warn=False).images
+    if channels is not None and images.n_channels != channels:
+        raise ValueError(
+            f"Item {number} of the stream has {images.n_channels} channels, those before it have "
+            f"{channels}; pass images with {channels}."
+        )
+    return images
+
+
+def check_stream(source: Any) -> Iterator[Images]:
+    """All items of a stream, checked as they come; images may differ in size."""
+    channels = None
+    for number, item in enumerate(stream_items(source)):
+        images = check_item(item, number, channels)
+        channels = images.n_channels
+        yield images

@@ -24,7 +24,7 @@ from hcnet.hierarchy.network import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
 from hcnet.validation.images import check_binary
-from hcnet.validation.parameters import check_damping, colours_hint
+from hcnet.validation.parameters import check_damping, check_rare, colours_hint
 
 UNLABELLED = -1
 # More passes than anybody needs: a file that asks for more is meant to keep its reader busy.
@@ -65,21 +65,18 @@ def check_layers(
 
 def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLayer:
     """One layer by itself; `n_templates` is given for the last."""
+    for option in ("n_features", "size"):
+        if n_templates is None and getattr(layer, option) is None:
+            raise ValueError(f"{name}.{option} must be given; only the last layer leaves it open.")
     n_features = check_optional_count(
         f"{name}.n_features", layer.n_features, 1, "in the last layer"
     )
-    if n_templates is None and n_features is None:
-        raise ValueError(f"{name}.n_features must be given; only the last layer leaves it open.")
     if n_templates is not None and n_features not in (None, n_templates):
         raise ValueError(
             f"{name}.n_features must be the number of templates, n_classes × templates_per_class "
             f"= {n_templates}, got {n_features}; leave it None in the last layer."
         )
-    size = None
-    if layer.size is not None:
-        size = check_pair(f"{name}.size", layer.size)
-    elif n_templates is None:
-        raise ValueError(f"{name}.size must be given; only the last layer leaves it open.")
+    size = None if layer.size is None else check_pair(f"{name}.size", layer.size)
     p_W = layer.p_W
     if p_W is None:
         p_W = P_W if n_templates is None else P_W_TEMPLATES
@@ -127,30 +124,22 @@ def check_inference(value: Any) -> Inference:
     """How known weights are used: a name, or an `Inference`."""
     given = value if isinstance(value, Inference) else Inference(value)
     check_choice("inference", given.name, METHODS)
-    defaults, users = Inference(), {"candidates": "explain", "n_passes": "passing"}
-    for option, name in users.items():
-        check_count(f"inference.{option}", getattr(given, option))
+    defaults = Inference()
+    users = {"candidates": ("explain", MOST_TEMPLATES), "n_passes": ("passing", MOST_PASSES)}
+    for option, (name, most) in users.items():
+        check_count(f"inference.{option}", getattr(given, option), most=most)
         if given.name != name and getattr(given, option) != getattr(defaults, option):
             raise ValueError(
                 f"inference.{option} belongs to the inference {name!r}, got it with "
                 f"{given.name!r}; leave it out."
             )
-    if given.n_passes > MOST_PASSES:
-        raise ValueError(
-            f"inference.n_passes must be at most {MOST_PASSES}, got {given.n_passes}; pass fewer."
-        )
     return given
 
 
 def check_noise(p01: float, p10: float) -> Noise:
     """The noise, which a network does not estimate."""
-    note = " (noise of one half would carry no information)"
     hint = "pass about the share of pixels that noise flips"
-    found = (
-        check_number(name, p, above=0, below=0.5, note=note, hint=hint)
-        for name, p in (("p01", p01), ("p10", p10))
-    )
-    return Noise(*found)
+    return Noise(check_rare("p01", p01, hint), check_rare("p10", p10, hint))
 
 
 def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> Labels:
@@ -169,18 +158,13 @@ def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> L
             f"{labels[known][:3].tolist()!r}; convert them, for example with str."
         ) from None
     names = classes.tolist()
-    fractions = [name for name in names if isinstance(name, float) and not name.is_integer()]
-    if fractions:
-        raise ValueError(
-            f"Unknown label type: y must hold classes, whole numbers or names, got numbers such as "
-            f"{fractions[0]!r}; convert them, for example with str, if they are names."
-        )
-    if n_classes is not None and n_classes != len(names):
-        shown = ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
-        raise ValueError(
-            f"n_classes is {n_classes}, but y holds {len(names)} classes ({shown}); leave "
-            f"n_classes None to count them."
-        )
+    for name in names:
+        if isinstance(name, float) and not name.is_integer():
+            raise ValueError(
+                f"Unknown label type: y must hold classes, whole numbers or names, got numbers "
+                f"such as {name!r}; convert them, for example with str, if they are names."
+            )
+    _check_class_count("y", names, n_classes)
     if len(names) == 1 and not known.all():
         warn(
             f"y holds only the class {names[0]!r} besides {UNLABELLED}, which marks images "
@@ -199,12 +183,7 @@ def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> L
 
 def check_class_number(n_classes: int | None) -> int | None:
     """Number of classes, or None."""
-    count = check_optional_count("n_classes", n_classes, 1, "to take it from y")
-    if count is not None and count > MOST_TEMPLATES:
-        raise ValueError(
-            f"n_classes must be at most {MOST_TEMPLATES}, got {count}; ask for fewer classes."
-        )
-    return count
+    return check_optional_count("n_classes", n_classes, 1, "to take it from y", MOST_TEMPLATES)
 
 
 def check_templates(n_classes: int, templates_per_class: int) -> ClassLayer:
@@ -232,13 +211,18 @@ def check_stream_classes(classes: ArrayLike, n_classes: int | None) -> NDArray[A
             f"classes must not hold {UNLABELLED}, None or NaN, which mark images without a label, "
             f"got {names!r}; leave it out."
         )
-    labels = check_labels(names, len(names), None)
-    if n_classes is not None and n_classes != len(labels.classes):
+    found = check_labels(names, len(names), None).classes
+    _check_class_count("classes", found.tolist(), n_classes)
+    return found
+
+
+def _check_class_count(source: str, names: list[Any], n_classes: int | None) -> None:
+    if n_classes not in (None, len(names)):
+        shown = ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
         raise ValueError(
-            f"n_classes is {n_classes}, but classes holds {len(labels.classes)} of them; leave "
+            f"n_classes is {n_classes}, but {source} holds {len(names)} classes ({shown}); leave "
             f"n_classes None to count them."
         )
-    return labels.classes
 
 
 def check_known_labels(y: ArrayLike, n_images: int, classes: NDArray[Any]) -> NDArray[np.int64]:
@@ -316,14 +300,7 @@ def check_class_layer(
             f"templates, from 0 and without gaps, got {categories!r}."
         )
     if p_on is not None:
-        p_on = check_number(
-            "p_on",
-            p_on,
-            above=0,
-            below=0.5,
-            note=" (most positions are empty)",
-            hint="leave it None for exactly one object per image",
-        )
+        p_on = check_rare("p_on", p_on, "leave it None for exactly one object per image")
     if classes is None and categories is None:
         classes = names
     layer = ClassLayer(tuple(int(k) for k in codes), p_on)
@@ -335,12 +312,9 @@ def check_class_names(classes: ArrayLike | None, n_classes: int) -> NDArray[Any]
     if classes is None:
         return np.arange(n_classes)
     names = as_array("classes", classes)
-    if (
-        names.shape != (n_classes,)
-        or not all(isinstance(name, Hashable) for name in names.tolist())
-        or len(set(names.tolist())) != n_classes
-        or any(_is_unlabelled(name) for name in names.tolist())
-    ):
+    words = names.tolist() if names.ndim == 1 else []
+    different = all(isinstance(name, Hashable) for name in words) and len(set(words)) == n_classes
+    if len(words) != n_classes or not different or any(map(_is_unlabelled, words)):
         raise ValueError(
             f"classes must hold {n_classes} different names, one per class and none of them "
             f"{UNLABELLED} (no label), got {classes!r}."

@@ -28,14 +28,15 @@ def check_priors(estimator: Any) -> Priors:
 
 def check_prior(name: str, value: float | None) -> float | None:
     """A probability strictly between 0 and 0.5, or None."""
-    if value is None:
-        return None
-    why = "noise of one half would carry no information"
-    if name in ("p_S", "p_W"):
-        why = "placements and weights are rarer than not"
-    return check_number(
-        name, value, above=0, below=0.5, note=f" ({why})", hint="leave it None to have it estimated"
-    )
+    return None if value is None else check_rare(name, value, "leave it None to have it estimated")
+
+
+def check_rare(name: str, value: float, hint: str) -> float:
+    """The probability of something that is rarer than not, and never impossible."""
+    why = "placements and weights are rarer than not"
+    if name in ("p01", "p10"):
+        why = "noise of one half would carry no information"
+    return check_number(name, value, above=0, below=0.5, note=f" ({why})", hint=hint)
 
 
 def check_feature_size(

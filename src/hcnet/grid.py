@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+# The type of messages and beliefs.  A test sets another before anything else is imported.
+FLOAT = np.float32
+
 # Fine enough for the priors of weights, which are drawn from a range of several hundred steps, and
 # so coarse that beliefs up to 4,096 are exact in float32 (benchmarks/NOTES.md has figures).
 STEP = 2.0**-12
@@ -24,7 +27,7 @@ def on_grid(values: ArrayLike) -> NDArray[np.float32]:
 
     The values should come in double precision: rounded before, they may be nearest to another.
     """
-    return np.asarray(np.rint(np.asarray(values, np.double) / STEP) * STEP, dtype=np.float32)
+    return np.asarray(np.rint(np.asarray(values, np.double) / STEP) * STEP, dtype=FLOAT)
 
 
 def to_steps(precision: type[np.floating[Any]]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.grid import on_grid
+from hcnet.grid import FLOAT, on_grid
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float32]
@@ -69,11 +69,11 @@ class Images:
 
     def evidence(self, noise: Noise) -> FloatArray:
         """Log-odds per pixel that R is on; exactly 0 where the pixel is not observed."""
-        return self._evidence(np.float32(noise.k1), np.float32(noise.k0))
+        return self._evidence(FLOAT(noise.k1), FLOAT(noise.k0))
 
     def evidence_on_grid(self, noise: Noise) -> FloatArray:
         """The same for message passing: multiples of a step, so that sums are exact."""
         return self._evidence(*on_grid([noise.k1, noise.k0]))
 
     def _evidence(self, on: np.float32, off: np.float32) -> FloatArray:
-        return np.where(self.observed, np.where(self.pixels, on, off), np.float32(0))
+        return np.where(self.observed, np.where(self.pixels, on, off), FLOAT(0))

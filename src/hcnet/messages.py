@@ -12,6 +12,7 @@ from scipy.special import logit
 
 from hcnet.engine.schedules import BLOCK_SIZE
 from hcnet.factors import HUGE
+from hcnet.grid import FLOAT
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer
 
@@ -82,7 +83,7 @@ class Layout:
         ph, pw = self._field_padding()
         moved = np.moveaxis(values, 1, 3)
         padded = np.pad(moved, ((0, 0), (ph, ph), (pw, pw), (0, 0)), constant_values=fill)
-        return np.ascontiguousarray(padded.reshape(self.field_shape), dtype=np.float32)
+        return np.ascontiguousarray(padded.reshape(self.field_shape), dtype=FLOAT)
 
     def from_field(self, field: FloatArray) -> FloatArray:
         """Inverse of `to_field`."""
@@ -95,7 +96,7 @@ class Layout:
     def to_kernel(self, values: FloatArray) -> FloatArray:
         """(rows, features, height, width) to one flipped, features-last row each."""
         flipped = np.moveaxis(values[:, :, ::-1, ::-1], 1, 3)
-        return np.ascontiguousarray(flipped.reshape(self.kernel_shape), dtype=np.float32)
+        return np.ascontiguousarray(flipped.reshape(self.kernel_shape), dtype=FLOAT)
 
     def from_kernel(self, kernel: FloatArray) -> FloatArray:
         """Inverse of `to_kernel`."""
@@ -122,7 +123,7 @@ class Messages:
 
     The belief of a variable is its prior plus all messages to it.  A prior of ±HUGE (a clamped
     weight, a forbidden placement) swallows the messages in its own belief; the messages
-    themselves are kept, so that `engine.base.rebuild` can take up a new prior at any time.
+    themselves are kept, so that `engine.dense.rebuild` can take up a new prior at any time.
     """
 
     layout: Layout
@@ -169,7 +170,7 @@ class Messages:
             self.kernel_prior = self.layout.to_kernel(prior)
 
     def add_priors(self) -> None:
-        """Turn sums of messages (`TreeUpdater.collect`) into beliefs."""
+        """Turn sums of messages (`CPUEngine.collect`) into beliefs."""
         self.field += self.field_prior
         self.kernel += self.kernel_prior
 
@@ -218,20 +219,18 @@ def start_messages(
     layout = Layout(layer, n_images)
     n, a, r, c = pixels.T
     shape = (n_images, layer.n_features, *layer.placement_size)
-    S = np.broadcast_to(np.asarray(placement_prior, dtype=np.float32), shape)
+    S = np.broadcast_to(np.asarray(placement_prior, dtype=FLOAT), shape)
     field, kernel = (S, weight_prior) if layout.kernel_is_weights else (weight_prior, S)
     field_prior = layout.to_field(field, fill=-HUGE)
     kernel_prior = layout.to_kernel(kernel)
     edges = (len(pixels) if keep else 0, layout.leaves)
-    to_field, to_kernel = (
-        np.zeros((2, *edges), np.float32) if memory is None else memory[:, : edges[0]]
-    )
+    to_field, to_kernel = np.zeros((2, *edges), FLOAT) if memory is None else memory[:, : edges[0]]
     rows = (n, a) if layout.kernel_is_weights else (a, n)
     return Messages(
         layout=layout,
         trees=np.ascontiguousarray(np.stack([*rows, r, c], axis=1)),
         images=np.ascontiguousarray(n),
-        evidence=np.ascontiguousarray(evidence[n, a, r, c], dtype=np.float32),
+        evidence=np.ascontiguousarray(evidence[n, a, r, c], dtype=FLOAT),
         field_prior=field_prior,
         kernel_prior=kernel_prior,
         field=field_prior.copy(),
@@ -287,9 +286,9 @@ def start_pools(
     return PoolMessages(
         layer=layer,
         log_prior=hold(log_prior),
-        to_U=hold(np.zeros((*shape, layer.n_members), np.float32)),
-        from_pool=hold(np.full((*shape, layer.n_members), -HUGE, np.float32)),
-        to_R=hold(np.zeros(shape, np.float32)),
+        to_U=hold(np.zeros((*shape, layer.n_members), FLOAT)),
+        from_pool=hold(np.full((*shape, layer.n_members), -HUGE, FLOAT)),
+        to_R=hold(np.zeros(shape, FLOAT)),
     )
 
 

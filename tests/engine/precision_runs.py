@@ -1,6 +1,6 @@
 """What is compared between float32 and float64: plain functions of whichever `hcnet` is imported.
 
-The library of `double_precision` works in a process of its own, whose main program is `answer`.
+The library in float64 works in a process of its own, whose main program is `answer`.
 """
 
 import pickle
@@ -99,7 +99,7 @@ def factorize(rank, flips, mode, seed):
     return model.components_, model.codes_
 
 
-def hinted(data, n_images, seed, rounded=on_grid):
+def hinted(data, n_images, seed):
     """The arguments of `start_messages` for images whose parts are hinted at."""
     pixels, truth = data.images[:n_images], np.swapaxes(data.features, 0, 1)
     images = Images(pixels, np.ones(pixels.shape, bool))
@@ -109,25 +109,13 @@ def hinted(data, n_images, seed, rounded=on_grid):
     prior = logit(rng.uniform(0.27, 0.3, truth.shape)) + HINT * (2 * truth - 1)
     trees = trees_of(images.observed, rng)
     numbers = images.evidence(Noise(1e-4, 1e-4)), logit(1e-4), prior
-    return layer, trees, *(rounded(x) for x in numbers)
+    return layer, trees, *(on_grid(x) for x in numbers)
 
 
 def bars_beliefs(seed, damping, sweeps):
     """Beliefs of the weights of the noisy bars after every sweep."""
     messages = start_messages(*hinted(two_bars(random_state=seed), 1, seed))
     return _after_sweeps(CPUEngine(), messages, "sequential", damping, sweeps)
-
-
-def rounded_bars_beliefs(seed, sweeps, change=0.0):
-    """The same undamped, from numbers off the grid; `change` disturbs the priors."""
-
-    def single(x):
-        return np.asarray(x, "f4")
-
-    messages = start_messages(*hinted(two_bars(random_state=seed), 1, seed, single))
-    changes = np.random.default_rng(99).normal(0, change, messages.kernel.shape)
-    messages.kernel += changes.astype(messages.kernel.dtype)
-    return _after_sweeps(CPUEngine(), messages, "sequential", 1.0, sweeps)
 
 
 def pattern_beliefs(engine, schedule, sweeps):

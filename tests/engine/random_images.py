@@ -1,5 +1,6 @@
-"""Images of random parts, for any layer."""
+"""Images of random parts, for any layer; and runs with one thread and with several."""
 
+import numba
 import numpy as np
 
 from hcnet.grid import on_grid
@@ -31,3 +32,15 @@ def problem(layer, n_images, seed, lead):
     prior = rng.uniform(-0.6, -0.4, (layer.n_channels, layer.n_features, *layer.feature_size))
     prior += lead * np.where(np.swapaxes(parts, 0, 1), 1, -1)
     return layer, observed, evidence, float(on_grid(-3 * K)), on_grid(prior)
+
+
+def with_one_thread_and_several(run):
+    """What a function returns with one thread, and with as many as there are."""
+    threads = numba.get_num_threads()
+    assert threads > 1
+    several = run()
+    numba.set_num_threads(1)
+    try:
+        return run(), several
+    finally:
+        numba.set_num_threads(threads)

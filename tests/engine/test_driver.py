@@ -53,36 +53,33 @@ class Script:
         return self.at
 
 
-def test_a_process_that_has_nothing_left_to_do_is_finished():
-    outcome = run(Script([0.0, 1.0, 2.0]), Limits())
-    assert (outcome.status, outcome.best, outcome.n_iter) == (Status.FINISHED, 2, 3)
-    assert outcome.status.converged
+CHANGES = {"changed": [9, 5, 0, 0, 0], "change": [9.0, 0.0, 1.0, 1e-4, 0.0]}
+
+
+@pytest.mark.parametrize(
+    ("script", "limits", "status", "best", "n_iter"),
+    [
+        (Script([0.0, 1.0, 2.0]), {}, Status.FINISHED, 2, 3),
+        # Step 1 changed weights, step 2 moved beliefs; step 3 did neither.
+        (Script([0.0] * 5, **CHANGES), {}, Status.CONVERGED, 0, 3),
+        # Without beliefs nothing counts as converged.
+        (Script([0.0] * 6, changed=[0] * 6), {"max_iter": 5}, Status.ITERATION_LIMIT, 0, 5),
+        # Patience counts steps since the best state.
+        (Script([0.0, 1.0, 2.0, 1.0, 2.0, 1.5, 9.0]), {"patience": 3}, Status.STALLED, 2, 5),
+        (Script(range(10)), {"max_iter": 4}, Status.ITERATION_LIMIT, 4, 4),
+        (Script(range(10)), {"max_iter": 0}, Status.ITERATION_LIMIT, 0, 0),
+        # The best state is kept though later ones are worse.
+        (Script([-5.0, -1.0, -9.0, -3.0]), {}, Status.FINISHED, 1, 4),
+        (Script([-1.0, -5.0, -9.0]), {}, Status.FINISHED, 0, 3),
+    ],
+)
+def test_why_a_run_stops_and_what_it_keeps(script, limits, status, best, n_iter):
+    outcome = run(script, Limits(**limits))
+    assert (outcome.status, outcome.best, outcome.n_iter) == (status, best, n_iter)
+    assert outcome.objective == script.values[best]
+    assert len(outcome.history) == n_iter
+    assert outcome.status.converged == (status is not Status.ITERATION_LIMIT)
     assert not outcome.status.cut_short
-
-
-def test_a_fixed_point_is_converged():
-    script = Script([0.0] * 5, changed=[9, 5, 0, 0, 0], change=[9.0, 0.0, 1.0, 1e-4, 0.0])
-    outcome = run(script, Limits())
-    # Step 1 changed weights, step 2 moved beliefs; step 3 did neither.
-    assert (outcome.status, outcome.n_iter) == (Status.CONVERGED, 3)
-
-
-def test_a_process_without_beliefs_never_counts_as_converged():
-    outcome = run(Script([0.0] * 6, changed=[0] * 6), Limits(max_iter=5))
-    assert outcome.status is Status.ITERATION_LIMIT
-
-
-def test_patience_counts_steps_since_the_best_state():
-    outcome = run(Script([0.0, 1.0, 2.0, 1.0, 2.0, 1.5, 9.0]), Limits(patience=3))
-    assert (outcome.status, outcome.best, outcome.n_iter) == (Status.STALLED, 2, 5)
-
-
-def test_the_iteration_limit_is_exact():
-    outcome = run(Script(range(10)), Limits(max_iter=4))
-    assert (outcome.status, outcome.n_iter, outcome.best) == (Status.ITERATION_LIMIT, 4, 4)
-    assert not outcome.status.converged
-    nothing = run(Script(range(10)), Limits(max_iter=0))
-    assert (nothing.n_iter, nothing.best, nothing.history) == (0, 0, [])
 
 
 def test_the_time_limit_stops_after_the_step():
@@ -90,13 +87,6 @@ def test_the_time_limit_stops_after_the_step():
     assert outcome.status is Status.TIME_LIMIT
     assert outcome.status.cut_short
     assert 0.05 <= outcome.seconds < 1.0
-
-
-def test_the_best_state_is_kept_though_later_ones_are_worse():
-    outcome = run(Script([-5.0, -1.0, -9.0, -3.0]), Limits())
-    assert (outcome.best, outcome.objective) == (1, -1.0)
-    worse = run(Script([-1.0, -5.0, -9.0]), Limits())
-    assert (worse.best, worse.objective) == (0, -1.0)
 
 
 def test_history_and_report_tell_every_step():

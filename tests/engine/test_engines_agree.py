@@ -1,17 +1,17 @@
 """The compiled engine sends the messages of the reference engine, in every schedule."""
 
-import numba
 import numpy as np
 import pytest
 
-from hcnet.engine.base import rebuild
 from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.dense import rebuild
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Batch, Schedule
 from hcnet.grid import on_grid, single
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Messages, start_messages, trees_of
+from tests.engine.random_images import with_one_thread_and_several
 
 SHAPES = {
     # images, channels, image size, features, feature size, border
@@ -45,43 +45,32 @@ def sweep(engine, messages, name, damping=1.0, seed=1, n=2):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", SCHEDULE_NAMES)
-@pytest.mark.parametrize("damping", [1.0, 0.625])  # such shares are exact, too
-def test_messages_are_those_of_the_reference(shape, name, damping):
-    wanted, got = make(shape), make(shape)
+@pytest.mark.parametrize(
+    ("damping", "rounded", "tolerance"),
+    # Such shares are exact, too; off the grid messages are nearly the same.
+    [(1.0, on_grid, 0), (0.625, on_grid, 0), (1.0, single, 2e-5)],
+    ids=["exact", "damped", "off the grid"],
+)
+def test_messages_are_those_of_the_reference(shape, name, damping, rounded, tolerance):
+    wanted, got = make(shape, rounded=rounded), make(shape, rounded=rounded)
     sweep(ReferenceEngine(), wanted, name, damping)
     sweep(CPUEngine(), got, name, damping)
     assert np.abs(wanted.to_field).max() > 0.1
     for field in ("to_field", "to_kernel", "field", "kernel"):
-        np.testing.assert_array_equal(getattr(got, field), getattr(wanted, field), field)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", SCHEDULE_NAMES)
-def test_messages_off_the_grid_are_nearly_those_of_the_reference(shape, name):
-    wanted, got = make(shape, rounded=single), make(shape, rounded=single)
-    sweep(ReferenceEngine(), wanted, name)
-    sweep(CPUEngine(), got, name)
-    for field in ("to_field", "to_kernel", "field", "kernel"):
-        np.testing.assert_allclose(
-            getattr(got, field), getattr(wanted, field), rtol=2e-5, atol=2e-5, err_msg=field
-        )
+        pair = getattr(got, field), getattr(wanted, field)
+        np.testing.assert_allclose(*pair, rtol=tolerance, atol=tolerance, err_msg=field)
 
 
 @pytest.mark.parametrize("name", SCHEDULE_NAMES)
 def test_result_does_not_depend_on_the_number_of_threads(name):
-    results = []
-    threads = numba.get_num_threads()
-    for n in {1, threads}:
-        numba.set_num_threads(n)
-        try:
-            messages = make("over the border")
-            sweep(CPUEngine(), messages, name, n=4)
-        finally:
-            numba.set_num_threads(threads)
-        results.append(messages)
-    for other in results[1:]:
-        np.testing.assert_array_equal(results[0].to_field, other.to_field)
-        np.testing.assert_array_equal(results[0].kernel, other.kernel)
+    def run():
+        messages = make("over the border")
+        sweep(CPUEngine(), messages, name, n=4)
+        return messages
+
+    one, other = with_one_thread_and_several(run)
+    np.testing.assert_array_equal(one.to_field, other.to_field)
+    np.testing.assert_array_equal(one.kernel, other.kernel)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive.kinds import Stateful
-from hcnet.engine.schedules import Batch, Schedule
+from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.images import FloatArray
-from hcnet.messages import Messages, PoolMessages
+from hcnet.messages import PoolMessages
 
 
 class PoolUpdater(Protocol):
@@ -59,22 +59,6 @@ class PoolUpdater(Protocol):
         ...
 
 
-class TreeUpdater(PoolUpdater, Protocol):
-    """Updates messages of trees, too, all of which are stored."""
-
-    def update(self, messages: Messages, batch: Batch, damping: float) -> None:
-        """Step 3: messages of the trees of a batch, and the beliefs that they enter."""
-        ...
-
-    def collect(self, messages: Messages) -> None:
-        """Put the sums of all messages, without the priors, in place of the beliefs."""
-        ...
-
-    def trees_to_R(self, messages: Messages) -> FloatArray:
-        """Step 4: messages from the trees to R, one per tree."""
-        ...
-
-
 class FeaturePassing(Stateful, Protocol):
     """The messages of one feature layer and its variables, however many of them are stored."""
 
@@ -114,21 +98,9 @@ class FeaturePassing(Stateful, Protocol):
         ...
 
 
-@runtime_checkable
 class ActiveSet(FeaturePassing, Protocol):
     """A feature layer of which only what is undecided has messages."""
-
-    @property
-    def n_active(self) -> int:
-        """Placements that have messages."""
-        ...
 
     def add_to_weights(self, beliefs: FloatArray) -> None:
         """Add what was learned elsewhere to the beliefs of W: until the next call."""
         ...
-
-
-def rebuild(engine: TreeUpdater, messages: Messages) -> None:
-    """Recompute the beliefs from the messages, against the drift of float32."""
-    engine.collect(messages)
-    messages.add_priors()

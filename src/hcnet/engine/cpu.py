@@ -9,16 +9,123 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.cpu_compilation import inlined, parallel, pointer
+from hcnet.engine.cpu_compilation import compiled, inlined, larger, parallel, pointer, prefetch
 from hcnet.engine.cpu_pools import CPUPools
-from hcnet.engine.cpu_trees import tree_to_R, update_tree
 from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
+from hcnet.grid import FLOAT
 from hcnet.images import FloatArray
 from hcnet.messages import Messages
 
 # Shares of the beliefs that threads add up: more than threads, so that no thread waits long.
 _PARTS = 16
+
+_and_down, _and_up = compiled.and_down, compiled.and_up
+_or_cap, _or_share, _or_up = compiled.or_cap, compiled.or_share, compiled.or_up
+_or_message, _or_outcome = compiled.or_message, compiled.or_outcome
+_damped, _TO_STEPS = compiled.damped, compiled.TO_STEPS
+
+# The leaves of a tree lie in rows of memory: the beliefs of one kind of variable (the field) row by
+# row, the beliefs of the other (the kernel) and the tree's own messages one row after the other.
+# An engine whose leaves lie elsewhere copies their beliefs into one row, and back.  Arrays come as
+# pointers: an array that is passed on counts references, which takes longer than a short row.
+
+
+@inlined
+def update_tree(
+    b,
+    rows,
+    run,
+    field,
+    at,
+    stride,
+    kernel,
+    kernel_at,
+    to_field,
+    to_kernel,
+    own,
+    following,
+    best,
+    damping,
+):
+    """Update the messages of a tree with evidence b, and the beliefs of its leaves.
+
+    `factors.tree_messages`, in as few passes over memory as possible.  `own` is where the messages
+    of the tree begin, `following` where those of the next tree begin, which are fetched into cache
+    meanwhile; `best` is scratch space for a number per row.  Returns the message from the OR to any
+    leaf that sends too little to matter, and is not stored.
+    """
+    first = FLOAT(-HUGE)
+    for i in range(rows):
+        f, k, m = at + i * stride, kernel_at + i * run, own + i * run
+        highest = FLOAT(-HUGE)
+        for j in range(run):
+            s, w = field[f + j] - to_field[m + j], kernel[k + j] - to_kernel[m + j]
+            highest = larger(highest, _and_down(s, w))
+        best[i] = highest
+        first = larger(first, highest)
+    cap, total = _or_cap(b), FLOAT(0)
+    if cap > 0 and first > 0:  # a rare case: otherwise all shares are 0
+        for i in range(rows):
+            f, k, m = at + i * stride, kernel_at + i * run, own + i * run
+            for j in range(run):
+                s, w = field[f + j] - to_field[m + j], kernel[k + j] - to_kernel[m + j]
+                total += _or_share(_and_down(s, w), cap)
+    # Only the strongest leaf hears of the second, and only if its message could be positive.
+    second = first
+    if b + (total - _or_share(first, cap)) > 0:
+        second, ties = FLOAT(-HUGE), 0
+        for i in range(rows):
+            if best[i] < first:
+                second = larger(second, best[i])
+                continue
+            f, k, m = at + i * stride, kernel_at + i * run, own + i * run
+            for j in range(run):
+                s, w = field[f + j] - to_field[m + j], kernel[k + j] - to_kernel[m + j]
+                x = _and_down(s, w)
+                ties += x == first
+                second = larger(second, x if x < first else FLOAT(-HUGE))
+        if ties > 1:
+            second = first
+    # Nearly always all leaves get the same answer, and the compiler makes a loop of its own of it.
+    alike = _or_up(b, total, first)
+    same = total == 0 and _or_up(b, total, second) == alike
+    for i in range(rows):
+        f, k, m = at + i * stride, kernel_at + i * run, own + i * run
+        prefetch(to_field, following + i * run, run)
+        prefetch(to_kernel, following + i * run, run)
+        for j in range(run):
+            old_s, old_w = to_field[m + j], to_kernel[m + j]
+            s, w = field[f + j] - old_s, kernel[k + j] - old_w
+            up = alike
+            if not same:
+                up = _or_message(b, _and_down(s, w), total, cap, first, second)
+            new_s = _damped(old_s, _and_up(w, up), damping, _TO_STEPS)
+            new_w = _damped(old_w, _and_up(s, up), damping, _TO_STEPS)
+            to_field[m + j] = new_s
+            to_kernel[m + j] = new_w
+            field[f + j] += new_s - old_s
+            kernel[k + j] += new_w - old_w
+    return alike
+
+
+@inlined
+def tree_to_R(rows, run, field, at, stride, kernel, kernel_at, to_field, to_kernel, own):
+    """Message from a tree down to its pixel (`factors.tree_down`)."""
+    first, total = FLOAT(-HUGE), FLOAT(0)
+    for i in range(rows):
+        f, k, m = at + i * stride, kernel_at + i * run, own + i * run
+        for j in range(run):
+            s, w = field[f + j] - to_field[m + j], kernel[k + j] - to_kernel[m + j]
+            first = larger(first, _and_down(s, w))
+    if first > 0:
+        for i in range(rows):
+            f, k, m = at + i * stride, kernel_at + i * run, own + i * run
+            for j in range(run):
+                s, w = field[f + j] - to_field[m + j], kernel[k + j] - to_kernel[m + j]
+                total += larger(_and_down(s, w), FLOAT(0))
+    return _or_outcome(total, first)
+
 
 # In all loops, `shape` is height, width and features of the field, height and run length of the
 # kernel (`Layout.geometry`).
@@ -163,7 +270,7 @@ def _trees_to_R(first, last, trees, shape, field, kernel, to_field, to_kernel, o
     for k in range(first, last):
         at = _field_at(tree, k, shape)
         down = tree_to_R(rows, run, s, at, stride, w, tree[4 * k + 1] * n, *messages, k * n)
-        out[k] = min(max(down, np.float32(-HUGE)), np.float32(HUGE))
+        out[k] = min(max(down, FLOAT(-HUGE)), FLOAT(HUGE))
 
 
 class CPUEngine(CPUPools):
@@ -175,7 +282,7 @@ class CPUEngine(CPUPools):
             return
         m = messages
         if batch.simultaneous:
-            self._simultaneous(m, batch.order, np.float32(damping))
+            self._simultaneous(m, batch.order, FLOAT(damping))
             return
         n = len(batch.lanes) - 1
         fields, kernels = m.field.reshape(1, -1), m.kernel.reshape(1, -1)
@@ -196,8 +303,8 @@ class CPUEngine(CPUPools):
             kernels,
             *_own(m, n),
             m.fresh or not m.keeps_messages,
-            np.float32(damping),
-            np.empty((n, m.layout.kernel_size[0]), np.float32),
+            FLOAT(damping),
+            np.empty((n, m.layout.kernel_size[0]), FLOAT),
         )
         if n > 1:
             private -= shared
@@ -215,15 +322,15 @@ class CPUEngine(CPUPools):
     def trees_to_R(self, messages: Messages) -> FloatArray:
         """Messages from the trees to R, one per tree."""
         m = messages
-        out = np.empty(m.n_trees, np.float32)
+        out = np.empty(m.n_trees, FLOAT)
         arrays = _flat(m.field, m.kernel, m.to_field, m.to_kernel)
         _trees_to_R(m.n_trees, m.trees, m.layout.geometry, *arrays, out)
         return out
 
     def _simultaneous(self, m: Messages, order: NDArray[np.int64], damping: np.float32) -> None:
         n, shape, beliefs = len(order), m.layout.geometry, _flat(m.field, m.kernel)
-        changes = _flat(*np.empty((2, n, m.layout.leaves), np.float32))
-        scratch = np.empty(n, np.float32)
+        changes = _flat(*np.empty((2, n, m.layout.leaves), FLOAT))
+        scratch = np.empty(n, FLOAT)
         fixed, own = (order, m.trees, m.evidence, shape), _own(m, n)
         _run_simultaneous(n, *fixed, *beliefs, *own, damping, *changes, scratch)
         _add_changes(_PARTS, order, m.trees, shape, *beliefs, *changes)
@@ -238,5 +345,5 @@ def _own(m: Messages, rows: int) -> tuple[FloatArray, FloatArray, bool]:
     """The trees' messages, and whether they are kept; otherwise so many rows of scratch space."""
     if m.keeps_messages:
         return *_flat(m.to_field, m.to_kernel), True  # type: ignore[return-value]
-    scratch = np.empty((2, rows * m.layout.leaves), np.float32)
+    scratch = np.empty((2, rows * m.layout.leaves), FLOAT)
     return scratch[0], scratch[1], False

@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 from hcnet.engine.compilation import compile_factors
 from hcnet.engine.threads import over_threads
 from hcnet.factors import HUGE
+from hcnet.grid import FLOAT
 
 # Compilers may assume that no message is "not a number".  They may not assume that infinities are
 # absent; and they may not reorder sums or round only once for a product and a sum: which of that
@@ -105,7 +106,7 @@ def prefetch(array: Any, at: Any, n: Any) -> None:
 larger = _instruction("llvm.maxnum")
 compiled = compile_factors(
     inlined,
-    np.float32,
+    FLOAT,
     minus_infinity=-HUGE,
     primitives={"larger": larger, "smaller": _instruction("llvm.minnum")},
 )

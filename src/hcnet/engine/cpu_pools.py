@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hcnet.engine.base import PoolUpdater
 from hcnet.engine.cpu_compilation import compiled, inlined, parallel
 from hcnet.factors import HUGE
-from hcnet.grid import pool_share
+from hcnet.grid import FLOAT, pool_share
 from hcnet.images import FloatArray
 from hcnet.layers import PoolLayer
 from hcnet.messages import PoolMessages
@@ -31,7 +31,7 @@ def _element(z, some, height, width):
 
 @parallel
 def _run_or_to_U(first, last, some, below, from_pool, to_U, window):
-    t = np.empty(to_U.shape[3], np.float32)
+    t = np.empty(to_U.shape[3], FLOAT)
     for z in range(first, last):
         k, y, x = _element(z, some, below.shape[1], below.shape[2])
         _or_to_U(y, x, below[k], from_pool[k], to_U[k], window, t)
@@ -46,7 +46,7 @@ def _run_pool_to_R(first, last, to_U, log_prior, to_R, damping):
 
 @parallel
 def _run_max_pool(first, last, below, log_prior, to_R, window):
-    t = np.empty(log_prior.shape[2], np.float32)
+    t = np.empty(log_prior.shape[2], FLOAT)
     for z in range(first, last):
         k, r, c = _element(z, _ALL, to_R.shape[1], to_R.shape[2])
         _max_pool(r, c, below[k], log_prior, to_R[k], window, t)
@@ -54,7 +54,7 @@ def _run_max_pool(first, last, below, log_prior, to_R, window):
 
 @parallel
 def _run_pool_to_U(first, last, some, to_U, above, log_prior, from_pool):
-    t = np.empty(to_U.shape[3], np.float32)
+    t = np.empty(to_U.shape[3], FLOAT)
     for z in range(first, last):
         k, r, c = _element(z, some, above.shape[1], above.shape[2])
         _pool_to_U(r, c, to_U[k], above[k], log_prior, from_pool[k], t)
@@ -62,7 +62,7 @@ def _run_pool_to_U(first, last, some, to_U, above, log_prior, from_pool):
 
 @parallel
 def _run_or_to_S(first, last, some, from_pool, down, window):
-    t = np.empty(from_pool.shape[3], np.float32)
+    t = np.empty(from_pool.shape[3], FLOAT)
     for z in range(first, last):
         k, y, x = _element(z, some, down.shape[1], down.shape[2])
         _or_to_S(y, x, from_pool[k], down[k], window, t)
@@ -98,7 +98,7 @@ class CPUPools(PoolUpdater):
     def or_to_S(self, pools: PoolMessages) -> FloatArray:
         """Messages from OR down to the S below."""
         shape = (*pools.to_R.shape[:2], *pools.layer.below_size)
-        down = np.full(shape, -HUGE, np.float32)
+        down = np.full(shape, -HUGE, FLOAT)
         n, some = _jobs(pools.active.below if pools.active else None, down)
         _run_or_to_S(n, some, *_planes(pools.from_pool, down), pools.window)
         return down
@@ -112,7 +112,7 @@ class CPUPools(PoolUpdater):
 
 def max_pool(layer: PoolLayer, log_prior: FloatArray, below: FloatArray) -> FloatArray:
     """Messages up through a pooling layer in the first pass, when nothing is expected."""
-    to_R = np.empty((*below.shape[:2], *layer.size), np.float32)
+    to_R = np.empty((*below.shape[:2], *layer.size), FLOAT)
     planes, window = _planes(below, to_R), (*layer.window, *layer.offset)
     _run_max_pool(to_R.size, planes[0], log_prior, planes[1], window)
     return to_R

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Stateful
-from hcnet.engine.base import TreeUpdater, rebuild
+from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
+from hcnet.grid import FLOAT
 from hcnet.images import FloatArray
 from hcnet.layers import FeatureLayer
-from hcnet.messages import start_messages
+from hcnet.messages import Messages, start_messages
 
 # Beliefs are running sums of float32 messages; every so many sweeps they are added up anew.
 REBUILD_EVERY = 10
@@ -25,12 +27,21 @@ LARGEST_EXACT = 1e4
 _SAVED = ("evidence", "field_prior", "kernel_prior", "field", "kernel", "to_field", "to_kernel")
 
 
+TreeEngine = CPUEngine | ReferenceEngine
+
+
+def rebuild(engine: TreeEngine, messages: Messages) -> None:
+    """Recompute the beliefs from the messages, against the drift of float32."""
+    engine.collect(messages)
+    messages.add_priors()
+
+
 class DensePassing(Stateful):
     """Messages of one feature layer (`engine.base.FeaturePassing`)."""
 
     def __init__(
         self,
-        engine: TreeUpdater,
+        engine: TreeEngine,
         layer: FeatureLayer,
         elements: NDArray[np.int32],
         evidence: FloatArray,
@@ -118,7 +129,7 @@ class DensePassing(Stateful):
 
     def down(self, least: float = -HUGE) -> FloatArray:
         """Messages to R: (images, channels, height, width); every element must have a tree."""
-        out = np.empty(int(np.prod(self._shape)), np.float32)
+        out = np.empty(int(np.prod(self._shape)), FLOAT)
         out[self._elements] = self._engine.trees_to_R(self._messages)
         return out.reshape(self._shape)
 

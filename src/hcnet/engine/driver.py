@@ -169,7 +169,11 @@ def run(
                     report(now.n_iter, m, now.seconds)
                 if not alive:
                     now.status = Status.FINISHED
-                elif _converged(m, limits):
+                elif (
+                    m.belief_change is not None
+                    and m.belief_change < limits.tolerance
+                    and not m.changed_weights
+                ):
                     now.status = Status.CONVERGED
                 elif limits.patience is not None and now.n_iter - now.best_at >= limits.patience:
                     now.status = Status.STALLED
@@ -185,13 +189,7 @@ def run(
     return now
 
 
-def _converged(m: Measurement, limits: Limits) -> bool:
-    if m.belief_change is None or m.changed_weights:
-        return False
-    return m.belief_change < limits.tolerance
-
-
-class _Press:
+class _CtrlC:
     """A handler of Ctrl-C: the first sets a flag, a second raises as usual."""
 
     def __init__(self) -> None:
@@ -214,13 +212,13 @@ def interruptible() -> Iterator[threading.Event]:
         yield threading.Event()  # only the main thread may handle signals
         return
     previous = signal.getsignal(signal.SIGINT)
-    if isinstance(previous, _Press):
+    if isinstance(previous, _CtrlC):
         yield previous.pressed
         return
     if previous is not signal.default_int_handler:
         yield threading.Event()  # somebody else handles Ctrl-C: leave it to them
         return
-    press = _Press()
+    press = _CtrlC()
     signal.signal(signal.SIGINT, press)
     try:
         yield press.pressed

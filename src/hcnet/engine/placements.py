@@ -17,7 +17,7 @@ from scipy.special import logit
 
 from hcnet.engine.cpu_compilation import compiled, entry
 from hcnet.engine.driver import Limits, Measurement, Outcome, run
-from hcnet.grid import on_grid, tree_share
+from hcnet.grid import FLOAT, on_grid, tree_share
 from hcnet.objective import Priors
 from hcnet.solutions import kernels
 from hcnet.solutions.explanation import Explanation, Feature, IntArray, concatenate_offsets
@@ -49,7 +49,7 @@ def _sweep(order, begin, members, evidence, belief, messages, damping):
     longest = 0
     for k in order:
         longest = max(longest, begin[k + 1] - begin[k])
-    t = np.empty(longest, np.float32)
+    t = np.empty(longest, FLOAT)
     for k in order:
         a = begin[k]
         n = begin[k + 1] - a
@@ -116,7 +116,7 @@ class PlacementPassing:
         noise = priors.noise
         self._evidence = np.where(sign > 0, *on_grid([noise.k1, noise.k0]))
         self._belief = np.full(len(self._positions), on_grid(logit(priors.p_S)))
-        self._messages = np.zeros(len(self._members), np.float32)
+        self._messages = np.zeros(len(self._members), FLOAT)
         self._change = math.inf
         self._now = self._decode()
 
@@ -130,7 +130,7 @@ class PlacementPassing:
             self._evidence,
             self._belief,
             self._messages,
-            np.float32(DAMPING),
+            FLOAT(DAMPING),
         )
         self._change = float(np.abs(self._belief - before).max(initial=0.0))
         self._now = self._decode()

@@ -15,7 +15,7 @@ from hcnet import factors
 from hcnet.engine import planes
 from hcnet.engine.base import PoolUpdater
 from hcnet.engine.schedules import Batch
-from hcnet.grid import pool_share, to_steps
+from hcnet.grid import FLOAT, pool_share, to_steps
 from hcnet.images import FloatArray
 from hcnet.messages import Messages, PoolMessages
 
@@ -58,7 +58,7 @@ class ReferenceEngine(PoolUpdater):
     def trees_to_R(self, messages: Messages) -> FloatArray:
         """Messages from the trees to R, one per tree."""
         m, n = messages, messages.layout.leaves
-        down = np.empty(m.n_trees, np.float32)
+        down = np.empty(m.n_trees, FLOAT)
         for k in range(m.n_trees):
             s = self._window(m, k, m.field).ravel() - m.to_field[k].astype(float)
             w = m.kernel[m.trees[k, 1]] - m.to_kernel[k].astype(float)
@@ -86,14 +86,14 @@ class ReferenceEngine(PoolUpdater):
 
     def or_to_S(self, pools: PoolMessages) -> FloatArray:
         """Messages from OR down to the S below."""
-        down = np.empty((*pools.to_R.shape[:2], *pools.layer.below_size), np.float32)
+        down = np.empty((*pools.to_R.shape[:2], *pools.layer.below_size), FLOAT)
         for n, a, y, x in np.ndindex(down.shape):
             planes.or_to_S(y, x, pools.from_pool[n, a], down[n, a], pools.window, _scratch(pools))
         return down
 
     def class_to_S(self, log_prior: FloatArray, up: FloatArray, exclusive: bool) -> FloatArray:
         """Messages from the class layer to the templates, given those that come up."""
-        down = up.reshape(len(up), -1).astype(np.float32)
+        down = up.reshape(len(up), -1).astype(FLOAT)
         for k in range(len(up)):
             planes.class_to_S(down[k], log_prior[k], exclusive)
         return down.reshape(up.shape)

@@ -12,7 +12,7 @@ from scipy.special import gammaln, logit
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Kind
-from hcnet.grid import on_grid
+from hcnet.grid import FLOAT, on_grid
 from hcnet.images import BoolArray, FloatArray, Noise
 from hcnet.objective import Counts, Priors
 
@@ -50,7 +50,7 @@ class Table:
         """Log-odds per entry, on the grid; 0 where it is not observed."""
         # Estimates of the noise can exceed one half; evidence must keep its sign.
         k1, k0 = on_grid([max(noise.k1, 1e-3), min(noise.k0, -1e-3)])
-        return np.where(self.on, k1, np.where(self.off, k0, np.float32(0)))
+        return np.where(self.on, k1, np.where(self.off, k0, FLOAT(0)))
 
 
 @dataclass(eq=False)
@@ -82,7 +82,7 @@ class Factors:
 
     def product(self) -> BoolArray:
         """R: the Boolean product of S and W."""
-        return np.asarray(self.S.astype(np.float32) @ self.W.astype(np.float32).T > 0.5)
+        return np.asarray(self.S.astype(FLOAT) @ self.W.astype(FLOAT).T > 0.5)
 
     def keep(self, components: BoolArray) -> Factors:
         """Factors with some of the components."""
@@ -138,7 +138,7 @@ class Parameters:
     @staticmethod
     def kind(rank: int) -> Kind:
         """Parameters of so many components, for files."""
-        share, priors = kinds.probability(most=1.0), kinds.array(np.float32, (rank,))
+        share, priors = kinds.probability(most=1.0), kinds.array(FLOAT, (rank,))
         noise = kinds.object_of(Noise, p01=share, p10=share)
         return kinds.object_of(Parameters, noise=noise, prior_S=priors, prior_W=priors)
 

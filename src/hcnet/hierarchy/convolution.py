@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.threads import over_threads
 from hcnet.factors import GRID
+from hcnet.grid import FLOAT
 from hcnet.images import BoolArray, FloatArray
 
 # Share of weights that are on up to which adding them up is faster than a product of matrices.
@@ -48,7 +49,7 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
             at = W[:, :, i, j].astype(np.float64)
             part = exact[:, :, i : i + hs, j : j + ws].reshape(n, channels, -1)
             out += (at @ part).reshape(n, F, hs, ws)
-    return out.astype(np.float32)
+    return out.astype(FLOAT)
 
 
 @over_threads

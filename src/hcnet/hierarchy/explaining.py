@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.engines import ReadyEngine
 from hcnet.factors import HUGE
-from hcnet.grid import single
+from hcnet.grid import FLOAT, single
 from hcnet.hierarchy.decoding import (
     Configuration,
     Scene,
@@ -163,7 +163,7 @@ def _several(scene: Scene, allowed: BoolArray, candidates: int) -> Configuration
     evidence = scene.images.evidence(network.noise)
     for _ in range(MOST_OBJECTS):
         # Pixels that are explained already do not count as evidence for another object.
-        left = np.where(best.S[0] & (evidence > 0), 0, evidence).astype(np.float32)
+        left = np.where(best.S[0] & (evidence > 0), 0, evidence).astype(FLOAT)
         seen = forward(network, scene.weights, left)[-1]
         start, before = best.S[-1], best.log_joint
         for one in _highest(template_scores(network, seen, allowed), candidates).T:

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from hcnet.engine.engines import Engine
 from hcnet.factors import HUGE
+from hcnet.grid import FLOAT
 from hcnet.hierarchy.decoding import Configuration, Scene, combined, decode, forward
 from hcnet.hierarchy.explaining import (
     CANDIDATES,
@@ -127,7 +128,7 @@ def pass_messages(
         for level in model.network.levels
     ]
     network = replace(model.network, levels=tuple(levels))
-    clamped = [np.where(W, HUGE, -HUGE).astype(np.float32) for W in model.weights]
+    clamped = [np.where(W, HUGE, -HUGE).astype(FLOAT) for W in model.weights]
     evidence = images.evidence(network.noise)
     passing = NetworkPassing(network, evidence, clamped, allowed, ENGINE, rng, True)
     # Clamped weights receive nothing, so that images cannot influence each other.

@@ -13,7 +13,7 @@ from hcnet.engine.base import FeaturePassing
 from hcnet.engine.cpu_pools import max_pool
 from hcnet.engine.engines import ReadyEngine
 from hcnet.factors import HUGE
-from hcnet.grid import on_grid, single
+from hcnet.grid import FLOAT, on_grid, single
 from hcnet.hierarchy.network import Network
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.messages import (
@@ -65,7 +65,7 @@ class NetworkPassing(Stateful):
         for k, (level, prior) in enumerate(zip(network.levels, weight_priors, strict=True)):
             layer = level.features
             shape = (n, layer.n_channels, *layer.image_size)
-            everything, nothing = np.ones(shape, bool), np.zeros(shape, np.float32)
+            everything, nothing = np.ones(shape, bool), np.zeros(shape, FLOAT)
             weights = np.swapaxes(prior, 0, 1)
             near = None
             if engine.uses_ink and k == 0:
@@ -74,7 +74,7 @@ class NetworkPassing(Stateful):
                 set_active_pools(self._pools[0], near)  # all other elements stay off
             start = layer, everything, nothing, -HUGE, weights, rng
             self.levels.append(engine.start(*start, same_order=same_order, ink=near))
-            up = np.zeros((n, layer.n_features, *layer.placement_size), np.float32)
+            up = np.zeros((n, layer.n_features, *layer.placement_size), FLOAT)
             self._up.append(hold(up))
         classes = class_log_prior(network.classes, up.shape, allowed)
         self._class_prior = hold(on_grid(classes) if exact else single(classes))

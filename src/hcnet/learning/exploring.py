@@ -16,7 +16,7 @@ from scipy.special import logit
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.schedules import Schedule
-from hcnet.grid import on_grid
+from hcnet.grid import FLOAT, on_grid
 from hcnet.images import FloatArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, trees_of
@@ -46,7 +46,7 @@ def explore(
     beliefs, found = weight_prior, regions(layer, images, rng)
     leaves = Layout(replace(layer, image_size=found[0].size), 1).leaves if found else 0
     most = max((region.n_observed for region in found), default=0)
-    memory = np.empty((2, most, leaves), np.float32)  # of all regions, one after the other
+    memory = np.empty((2, most, leaves), FLOAT)  # of all regions, one after the other
     for region in found:
         passing = DensePassing(
             CPUEngine(),
@@ -123,12 +123,11 @@ def regions(layer: FeatureLayer, images: Images, rng: np.random.Generator) -> li
             inked.append(block)
         if len(inked) == chosen.blocks * MOST_REGIONS:
             break
-    groups = range(0, len(inked), chosen.blocks)
-    return [_side_by_side(inked[k : k + chosen.blocks]) for k in groups]
-
-
-def _side_by_side(blocks: list[Images]) -> Images:
-    return Images(
-        np.concatenate([block.pixels for block in blocks]),
-        np.concatenate([block.observed for block in blocks]),
-    )
+    groups = (inked[k : k + chosen.blocks] for k in range(0, len(inked), chosen.blocks))
+    return [
+        Images(
+            np.concatenate([block.pixels for block in group]),
+            np.concatenate([block.observed for block in group]),
+        )
+        for group in groups
+    ]

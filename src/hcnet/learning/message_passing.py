@@ -13,7 +13,7 @@ from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.engine.base import ActiveSet, FeaturePassing
 from hcnet.engine.driver import Measurement
 from hcnet.engine.engines import ReadyEngine
-from hcnet.grid import on_grid
+from hcnet.grid import FLOAT, on_grid
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.exploring import exploration_memory, explore
@@ -98,7 +98,7 @@ class MessagePassing(Stateful):
             "_sweeps": kinds.whole_number(),
             "_changed": kinds.whole_number(),
             "_belief_change": kinds.number_or(math.inf),
-            "_learned": kinds.optional(kinds.array(np.float32, self._weight_prior.shape)),
+            "_learned": kinds.optional(kinds.array(FLOAT, self._weight_prior.shape)),
         }
 
     @property

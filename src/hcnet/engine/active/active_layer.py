@@ -32,6 +32,7 @@ from hcnet.engine.active.geometry import (
 )
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
+from hcnet.grid import FLOAT
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 
@@ -60,8 +61,8 @@ class ActivePassing(Stateful):
         self._edges = no_edges(len(self._observed))
         self._weight_prior = to_weights(weight_prior)
         self._carried = np.zeros_like(self._weight_prior)
-        self._U = self._E = np.zeros(len(self._observed), np.float32)
-        self._sums = np.zeros(0, np.float32)
+        self._U = self._E = np.zeros(len(self._observed), FLOAT)
+        self._sums = np.zeros(0, FLOAT)
         self.set_evidence(evidence)
         self.set_placement_prior(placement_prior)
         self._refresh()
@@ -74,7 +75,7 @@ class ActivePassing(Stateful):
     def saved_fields(self, finished: bool) -> Fields:
         """Active placements, all messages and beliefs; their edges follow from them."""
         board, weights, any_length = (
-            kinds.array(np.float32, shape, finite=False)
+            kinds.array(FLOAT, shape, finite=False)
             for shape in (self._observed.shape, self._weight_prior.shape, (None,))
         )
         where = kinds.array(np.int64, (None,))
@@ -121,7 +122,7 @@ class ActivePassing(Stateful):
 
     def set_evidence(self, evidence: FloatArray) -> None:
         """New evidence for R."""
-        self._E = np.where(self._observed, to_board(self._layer, evidence), np.float32(0))
+        self._E = np.where(self._observed, to_board(self._layer, evidence), FLOAT(0))
         U = self._E.copy()
         U[self._edges.trees] = self._U[self._edges.trees]
         self._U = U
@@ -129,9 +130,9 @@ class ActivePassing(Stateful):
     def set_placement_prior(self, placement_prior: FloatArray | float) -> None:
         """Another prior of S."""
         if np.ndim(placement_prior) == 0:
-            self._prior = np.array([placement_prior], np.float32)
+            self._prior = np.array([placement_prior], FLOAT)
         else:
-            self._prior = to_placements(np.asarray(placement_prior, np.float32))
+            self._prior = to_placements(np.asarray(placement_prior, FLOAT))
         self._sum_up()
 
     def sweep(self, schedule: Schedule, rng: np.random.Generator, damping: float = 1.0) -> float:
@@ -140,7 +141,7 @@ class ActivePassing(Stateful):
         self._admit()
         before = self._S.copy()
         for batch in schedule.batches(self._owners(), rng):
-            self._update(batch, np.float32(damping))
+            self._update(batch, FLOAT(damping))
         self._refresh()
         return max(
             float(np.abs(self._S - before).max(initial=0.0)),
@@ -159,10 +160,10 @@ class ActivePassing(Stateful):
         """
         g, edges = self._g, self._edges
         belief = self._all_sums() + self._prior
-        out = np.full(len(self._E), -HUGE, np.float32)
+        out = np.full(len(self._E), -HUGE, FLOAT)
         lists = closed_form.list_nonzero(g, self._U, self._W, above=least).arrays
-        beliefs = belief, self._is_active(), np.float32(least)
-        reach = np.float32(np.abs(self._U).max())
+        beliefs = belief, self._is_active(), FLOAT(least)
+        reach = FLOAT(np.abs(self._U).max())
         closed_form.down_from_inactive(self._n_images, g, self._U, reach, lists, *beliefs, out)
         trees_down(edges.lists, self._S, self._W, edges.scratch(1), out)
         return from_board(self._layer, np.clip(out, -HUGE, HUGE), self._n_images)
@@ -185,7 +186,7 @@ class ActivePassing(Stateful):
 
     def _all_sums(self) -> FloatArray:
         g = self._g
-        out = np.empty(self._n_images * g.positions * g.features, np.float32)
+        out = np.empty(self._n_images * g.positions * g.features, FLOAT)
         lists = closed_form.list_nonzero(g, self._U, self._W).arrays
         W = features_last(g, self._W)
         closed_form.add_all_messages(self._n_images * g.height, g, self._U, W, lists, out)
@@ -194,7 +195,7 @@ class ActivePassing(Stateful):
 
     def _refresh(self) -> None:
         """Beliefs from the messages, added up anew."""
-        self._sums = np.zeros(self.n_active, np.float32)
+        self._sums = np.zeros(self.n_active, FLOAT)
         self._W = np.zeros_like(self._weight_prior)
         add_up(self._edges.lists, self._sums, self._W)
         self._W += self._carried + self._weight_prior
@@ -202,7 +203,7 @@ class ActivePassing(Stateful):
 
     def _sum_up(self) -> None:
         where = self._edges.where if len(self._prior) > 1 else 0
-        self._S = (self._prior[where] + self._sums).astype(np.float32)
+        self._S = (self._prior[where] + self._sums).astype(FLOAT)
 
     def _update(self, batch: Batch, damping: np.float32) -> None:
         if len(batch.order) == 0:
@@ -250,7 +251,7 @@ class ActivePassing(Stateful):
     def _candidates(self, tiles: Tiling, threshold: FloatArray) -> tuple[IntArray, FloatArray]:
         g, most = self._g, admission.AT_ONCE
         found = np.empty((tiles.tiles, most), np.int64)
-        beliefs = np.empty((tiles.tiles, most), np.float32)
+        beliefs = np.empty((tiles.tiles, most), FLOAT)
         counts = np.zeros(tiles.tiles, np.int64)
         closed_form.find_candidates(
             tiles.images * tiles.down,

@@ -15,6 +15,7 @@ import numpy as np
 from hcnet.engine.active.geometry import Geometry, IntArray, first_element
 from hcnet.engine.cpu_compilation import compiled, inlined, parallel, pointer
 from hcnet.factors import HUGE
+from hcnet.grid import FLOAT
 from hcnet.images import FloatArray
 
 _and_down, _and_up, _or_merged = compiled.and_down, compiled.and_up, compiled.or_merged
@@ -100,14 +101,14 @@ def add_all_messages(first, last, g, U, W, lists, out):
     row = g.width * g.features
     for job in range(first, last):
         n, i = job // g.height, job % g.height
-        sums = np.zeros(row, np.float32)
+        sums = np.zeros(row, FLOAT)
         _add_from_calling_trees(n, i, i + 1, g, U_at, W_at, calls_at, lines_at, pointer(sums))
         for j in range(g.width):
             corner = first_element(n, i, j, g)
             for f in range(g.features):
                 x = j * g.features + f
                 between = features[f], features[f + 1]
-                least = np.float32(-HUGE)
+                least = FLOAT(-HUGE)
                 total = _add_from_other_trees(
                     corner, *between, U_at, steps_at, weights_at, sums[x], least
                 )
@@ -128,7 +129,7 @@ def reach_of_calls(g: Geometry, U: FloatArray) -> FloatArray:
     h, w = g.window_height, g.window_width
     below, above = total[:, h:], total[:, : g.height]
     sums = below[..., w:] - below[..., : g.width] - above[..., w:] + above[..., : g.width]
-    return (sums * (1 + 1e-6) + 1e-6).astype(np.float32).reshape(-1)
+    return (sums * (1 + 1e-6) + 1e-6).astype(FLOAT).reshape(-1)
 
 
 @parallel
@@ -153,7 +154,7 @@ def find_candidates(
             within = within or reach[position] > threshold[n]
         if not within:
             continue
-        sums = np.zeros((last - first) * g.width * g.features, np.float32)
+        sums = np.zeros((last - first) * g.width * g.features, FLOAT)
         _add_from_calling_trees(n, first, last, g, U_at, W_at, calls_at, lines_at, pointer(sums))
         for x in range(across):
             tile, m, k, bar = job * across + x, 0, 0, threshold[n]

@@ -19,8 +19,9 @@ from hcnet.engine.active.geometry import (
     placement_offset,
     tree_base,
 )
+from hcnet.engine.cpu import tree_to_R, update_tree
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, parallel, pointer
-from hcnet.engine.cpu_trees import tree_to_R, update_tree
+from hcnet.grid import FLOAT
 from hcnet.images import BoolArray, FloatArray
 
 _and_up, _or_merged = compiled.and_up, compiled.or_merged
@@ -53,12 +54,12 @@ class Edges:
 
     def scratch(self, lanes: int) -> FloatArray:
         """Space for three numbers per leaf of the largest tree, for every lane."""
-        return np.empty((lanes, 3, int(np.diff(self.begin).max(initial=1))), np.float32)
+        return np.empty((lanes, 3, int(np.diff(self.begin).max(initial=1))), FLOAT)
 
 
 def no_edges(board: int) -> Edges:
     """Nothing is active."""
-    nothing, none = np.empty(0, np.int64), np.empty(0, np.float32)
+    nothing, none = np.empty(0, np.int64), np.empty(0, FLOAT)
     index = np.empty(board, np.int32)
     who = np.empty(0, np.int32)
     begin = np.zeros(1, np.int64)
@@ -87,8 +88,8 @@ def rebuilt(
         begin=np.concatenate([[0], np.cumsum(reached)]),
         index=index,
         who=np.empty(n_edges, np.int32),
-        to_S=np.empty(n_edges, np.float32),
-        to_W=np.empty(n_edges, np.float32),
+        to_S=np.empty(n_edges, FLOAT),
+        to_W=np.empty(n_edges, FLOAT),
     )
     _move(
         edges.where,

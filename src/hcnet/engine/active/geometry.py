@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.cpu_compilation import inlined
+from hcnet.grid import FLOAT
 from hcnet.images import FloatArray
 from hcnet.layers import FeatureLayer
 
@@ -72,7 +73,7 @@ def from_board(layer: FeatureLayer, board: NDArray[Any], n_images: int) -> NDArr
 
 def to_weights(values: FloatArray) -> FloatArray:
     """(channels, features, height, width) to this engine's order."""
-    return np.ascontiguousarray(np.swapaxes(values, 0, 1), dtype=np.float32).reshape(-1)
+    return np.ascontiguousarray(np.swapaxes(values, 0, 1), dtype=FLOAT).reshape(-1)
 
 
 def from_weights(layer: FeatureLayer, weights: FloatArray) -> FloatArray:
@@ -93,7 +94,7 @@ def features_last(g: Geometry, weights: FloatArray) -> FloatArray:
 
 def to_placements(values: FloatArray) -> FloatArray:
     """(images, features, height, width) to the order of the placements' numbers."""
-    return np.ascontiguousarray(np.moveaxis(values, 1, 3), dtype=np.float32).reshape(-1)
+    return np.ascontiguousarray(np.moveaxis(values, 1, 3), dtype=FLOAT).reshape(-1)
 
 
 def from_placements(layer: FeatureLayer, values: FloatArray) -> FloatArray:

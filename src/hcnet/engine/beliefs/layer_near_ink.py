@@ -14,6 +14,7 @@ from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
+from hcnet.grid import FLOAT
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, trees_of
@@ -60,7 +61,7 @@ class BeliefPassing(DensePassing):
 
     def saved_fields(self, finished: bool) -> Fields:
         """Also the evidence and the sums of trees without ink."""
-        evidence = kinds.array(np.float32, self._without_ink.evidence.shape, finite=False)
+        evidence = kinds.array(FLOAT, self._without_ink.evidence.shape, finite=False)
         return {
             **super().saved_fields(finished),
             "_sums_without_ink": kinds.each_of([kinds.array_in_place(), kinds.array_in_place()]),
@@ -76,7 +77,7 @@ class BeliefPassing(DensePassing):
 
     def down(self, least: float = -HUGE) -> FloatArray:
         """Messages to R: (images, channels, height, width); nothing is expected without ink."""
-        out = np.full(int(np.prod(self._shape)), -HUGE, np.float32)
+        out = np.full(int(np.prod(self._shape)), -HUGE, FLOAT)
         out[self._elements] = self._engine.trees_to_R(self._messages)
         return out.reshape(self._shape)
 
@@ -102,7 +103,7 @@ class BeliefPassing(DensePassing):
         shape, channels = m.layout.geometry, m.layout.layer.n_channels
         field, kernel = m.field.reshape(-1), m.kernel.reshape(-1)
         field_sums, kernel_sums = (array.reshape(-1) for array in self._sums_without_ink)
-        how = np.float32(share)
+        how = FLOAT(share)
         if m.layout.kernel_is_weights:
             beliefs = field, kernel
             sums.kernel_sums_of_placements(channels, shape, without_ink, *beliefs, kernel_sums, how)
@@ -119,7 +120,7 @@ class BeliefPassing(DensePassing):
         shape, images = m.layout.geometry, m.layout.n_images
         field, kernel = m.field.reshape(-1), m.kernel.reshape(-1)
         field_sums, kernel_sums = (array.reshape(-1) for array in self._sums_without_ink)
-        how = np.float32(share)
+        how = FLOAT(share)
         if m.layout.kernel_is_weights:
             passed = self._of_common_evidence(kernel)
             window = passed.reshape(-1, *m.layout.kernel_size, shape[2]).sum(axis=0, dtype=float)

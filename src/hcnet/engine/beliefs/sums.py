@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
 from hcnet.factors import HUGE
+from hcnet.grid import FLOAT
 from hcnet.images import BoolArray, FloatArray
 
 _and_up = compiled.and_up
@@ -55,7 +56,7 @@ def trees_without_ink(evidence: FloatArray) -> TreesWithoutInk:
     """All of it is against the pixels; 0 is none, and of trees that have messages."""
     against = evidence[evidence < 0]
     sample = np.sort(against[:: max(len(against) // _SAMPLE, 1)])
-    common = sample[len(sample) // 2] if len(sample) else np.float32(0)
+    common = sample[len(sample) // 2] if len(sample) else FLOAT(0)
     rows, width = int(np.prod(evidence.shape[:3])), evidence.shape[3]
     flat = evidence.reshape(-1)
     found = np.flatnonzero(flat != common)
@@ -65,7 +66,7 @@ def trees_without_ink(evidence: FloatArray) -> TreesWithoutInk:
 
 def evidence_against(evidence: FloatArray, has_messages: BoolArray) -> FloatArray:
     """Evidence of trees without ink, which cannot be for a pixel; 0 for trees with messages."""
-    against = np.minimum(evidence, np.float32(0), dtype=np.float32)
+    against = np.minimum(evidence, FLOAT(0), dtype=FLOAT)
     against[has_messages] = 0
     return np.ascontiguousarray(against)
 
@@ -73,7 +74,7 @@ def evidence_against(evidence: FloatArray, has_messages: BoolArray) -> FloatArra
 @inlined
 def _highest(field, at, n):
     """The largest belief of a run of the field."""
-    first = np.float32(-HUGE)
+    first = FLOAT(-HUGE)
     for j in range(n):
         first = larger(first, field[at + j])
     return first
@@ -117,7 +118,7 @@ def field_sums_of_weights(
     evidence, _, lines, columns, listed = without_ink
     height, width, F, rows, run = shape
     images, channels, H, W = evidence.shape
-    new = np.empty(width * F, np.float32)
+    new = np.empty(width * F, FLOAT)
     for line in range(first * images * height // bands, last * images * height // bands):
         n, y = line // height, line % height
         top, bottom = max(y - H + 1, 0), min(y + 1, rows)
@@ -150,7 +151,7 @@ def kernel_sums_of_weights(
     height, width, F, rows, run = shape
     channels, H = evidence.shape[1], evidence.shape[2]
     leaves = np.uint64(rows * run)
-    new = np.empty(leaves, np.float32)
+    new = np.empty(leaves, FLOAT)
     for n in range(first, last):
         for j in range(rows * run // F):
             for f in range(F):
@@ -174,7 +175,7 @@ def kernel_sums_of_placements(first, last, shape, without_ink, field, kernel, su
     images, _, H, W = evidence.shape
     leaves = np.uint64(rows * run)
     for a in range(first, last):
-        new = np.zeros(leaves, np.float32)
+        new = np.zeros(leaves, FLOAT)
         for place in range(images * height * width):
             at = np.uint64(place * F)
             if _highest(field, at, np.uint64(F)) <= 0:
@@ -202,7 +203,7 @@ def field_sums_of_placements(first, last, shape, without_ink, total, kernel, fie
     images, channels, H = evidence.shape[0], evidence.shape[1], evidence.shape[2]
     size = height * width * F
     for a in range(first, last):
-        new = np.empty(size, np.float32)
+        new = np.empty(size, FLOAT)
         for k in range(height * width):
             for f in range(F):
                 new[k * F + f] = total[f]

@@ -23,10 +23,9 @@ from hcnet.checks import (
     check_pair,
     check_random_state,
 )
-from hcnet.engine.driver import Status
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
-from hcnet.estimators.network_classifier import NetworkClassifier, data_digest
+from hcnet.estimators.network_classifier import NetworkClassifier, check_shape, data_digest
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference, configuration
 from hcnet.hierarchy.network import Layer, Network, build_network, check_image_fits
@@ -191,15 +190,15 @@ class HCN(NetworkClassifier):
         seconds: after a crash, the same call continues from there, with the same result.
         """
         images = check_images(X, mask).images
-        labels = check_labels(y, images.n_images, self._n_classes())
+        labels = check_labels(y, images.n_images, check_class_number(self.n_classes))
         data = None if checkpoint is None else data_digest(images, labels)
         with self._keeping(checkpoint, every, "fit", data) as keeper:
             rng = self._generator(keeper)
             network, options = self._build(images, labels, rng)
 
-            def so_far(found: Decided) -> Any:
-                now = self._copy()._publish(NetworkModel(network, found.weights, labels.classes))
-                now.log_joint_, now.status_ = found.log_joint, Status.RUNNING.value
+            def so_far(found: Decided) -> HCN:
+                now = self._running(NetworkModel(network, found.weights, labels.classes))
+                now.log_joint_ = found.log_joint
                 return now
 
             allowed, progress = agreeing(network, labels.codes), self._progress(so_far)
@@ -246,8 +245,7 @@ class HCN(NetworkClassifier):
         """
         reading = check_reading(batch_size, epochs, forgetting)
         data = None if classes is None else digest(repr(classes))
-        settings = asdict(reading)
-        with self._keeping(checkpoint, every, "fit_stream", data, settings) as keeper:
+        with self._keeping(checkpoint, every, "fit_stream", data, asdict(reading)) as keeper:
             items = _pairs(source)
             first = next(items, None)
             if first is None:
@@ -299,7 +297,7 @@ class HCN(NetworkClassifier):
         size = check_pair("image_size", image_size)
         per_class = check_count("templates_per_class", self.templates_per_class)
         known = check_weights(weights)
-        n_classes = check_class_count(len(known[-1]), per_class, self._n_classes())
+        n_classes = check_class_count(len(known[-1]), per_class, check_class_number(self.n_classes))
         names = check_class_names(classes, n_classes)
         layer = equal_classes(n_classes, per_class)
         layers = check_layers(self.layers, layer.n_templates, size)
@@ -386,9 +384,6 @@ class HCN(NetworkClassifier):
         network = build_network(layers, classes, noise, images.n_channels, images.size, rng)
         return network, self._options(tuple(layer.damping for layer in layers), ready=True)
 
-    def _n_classes(self) -> int | None:
-        return check_class_number(self.n_classes)
-
     def _options(self, damping: tuple[float, ...], ready: bool = False) -> NetworkOptions:
         return NetworkOptions(
             damping=damping,
@@ -431,7 +426,7 @@ class HCN(NetworkClassifier):
 
     def _check_parameters(self) -> None:
         per_class = check_count("templates_per_class", self.templates_per_class)
-        self._n_classes()
+        check_class_number(self.n_classes)
         # Whether the layers fit on an image is known only with an image.
         check_layers(
             self.layers, self.layers[-1].n_features or per_class, (LARGEST_SIDE, LARGEST_SIDE)
@@ -449,7 +444,7 @@ class HCN(NetworkClassifier):
         forgetting: float,
         keeper: Checkpoint | None = None,
     ) -> NetworkStream:
-        n, n_classes = images.n_images, self._n_classes()
+        n, n_classes = images.n_images, check_class_number(self.n_classes)
         if classes is None:
             labels = check_labels(y, n, n_classes)
         else:
@@ -475,8 +470,7 @@ class HCN(NetworkClassifier):
                     f"The stream began with the classes {stream.classes.tolist()}, got "
                     f"{names.tolist()}; leave classes out, or start anew with fit_stream."
                 )
-        options = self._options(stream.options.damping, ready=True)
-        stream.configure(options, forgetting)
+        stream.configure(self._options(stream.options.damping, ready=True), forgetting)
         return stream
 
     def _structure(self) -> tuple[Any, ...]:
@@ -505,11 +499,6 @@ def _labelled(
     """Images with the templates that their labels allow; `number` is that of a stream's item."""
     network, n = stream.network, images.n_images
     with nullcontext() if number is None else in_item(number):
-        if (images.n_channels, *images.size) != (network.n_channels, *network.image_size):
-            raise ValueError(
-                f"X has {images.n_channels} channels of {images.size[0]}×{images.size[1]} pixels, "
-                f"but the stream so far had {network.n_channels} of {network.image_size[0]}×"
-                f"{network.image_size[1]}; pass such images."
-            )
+        check_shape(images, network, "the stream so far had")
         codes = np.full(n, UNLABELLED) if y is None else check_known_labels(y, n, stream.classes)
     return Minibatch(images, agreeing(network, codes))

@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.checkpoint import digest
 from hcnet.checks import check_count, check_flag, check_random_state
+from hcnet.engine.driver import Status
 from hcnet.estimators.base import Estimator, takes_images
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference, class_scores, clean_pixels, configuration
-from hcnet.hierarchy.network import sample, sample_templates
+from hcnet.hierarchy.network import Network, sample, sample_templates
 from hcnet.hierarchy.network_model import NETWORK_MODEL, NetworkModel
 from hcnet.images import BoolArray, Images
 from hcnet.validation.images import ImageInput, check_images
@@ -130,17 +131,16 @@ class NetworkClassifier(ClassifierMixin, Estimator):
         self.template_classes_ = model.classes[list(model.network.classes.categories)]
         return self
 
+    def _running(self, model: NetworkModel) -> Self:
+        """An estimator with the model of a run that has not ended."""
+        now = self._copy()._publish(model)
+        now.status_ = Status.RUNNING.value
+        return now
+
     def _check(self, X: ArrayLike, mask: ArrayLike | None) -> ImageInput:
         check_is_fitted(self)
         given = check_images(X, mask)
-        network = self._model.network
-        wanted = (network.n_channels, *network.image_size)
-        came = (given.images.n_channels, *given.images.size)
-        if came != wanted:
-            raise ValueError(
-                f"X has {came[0]} channels of {came[1]}×{came[2]} pixels, but the network has "
-                f"{wanted[0]} of {wanted[1]}×{wanted[2]}; pass such images{self._remedy}."
-            )
+        check_shape(given.images, self._model.network, "the network has", self._remedy)
         return given
 
     def _clean(self, images: Images, y: ArrayLike | None) -> BoolArray:
@@ -165,6 +165,17 @@ class NetworkClassifier(ClassifierMixin, Estimator):
         tags = takes_images(super().__sklearn_tags__())
         tags.target_tags.required = False
         return tags
+
+
+def check_shape(images: Images, network: Network, owner: str, remedy: str = "") -> None:
+    """Raise an error unless images have the channels and the size of a network."""
+    wanted = (network.n_channels, *network.image_size)
+    came = (images.n_channels, *images.size)
+    if came != wanted:
+        raise ValueError(
+            f"X has {came[0]} channels of {came[1]}×{came[2]} pixels, but {owner} {wanted[0]} of "
+            f"{wanted[1]}×{wanted[2]}; pass such images{remedy}."
+        )
 
 
 def data_digest(images: Images, labels: Labels) -> str:

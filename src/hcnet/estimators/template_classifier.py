@@ -18,7 +18,7 @@ from hcnet.checks import (
     check_pair,
     check_random_state,
 )
-from hcnet.engine.driver import Limits, Status
+from hcnet.engine.driver import Limits
 from hcnet.estimators.network_classifier import NetworkClassifier, data_digest
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference
@@ -156,11 +156,9 @@ class TemplateClassifier(NetworkClassifier):
                 network, images.n_images, check_max_memory(self.max_memory)
             )
 
-            def so_far(parts: BoolArray) -> Any:
+            def so_far(parts: BoolArray) -> TemplateClassifier:
                 empty = np.zeros(network.levels[-1].weight_shape, bool)
-                now = self._copy()._publish(NetworkModel(network, [parts, empty], labels.classes))
-                now.status_ = Status.RUNNING.value
-                return now
+                return self._running(NetworkModel(network, [parts, empty], labels.classes))
 
             allowed, progress = agreeing(network, labels.codes), self._progress(so_far)
             learned = learn_templates(network, images, allowed, limits, rng, progress, keeper)

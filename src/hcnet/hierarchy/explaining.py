@@ -84,7 +84,7 @@ def explain(
     best = decode(scene, scene.single(few[0]), compare=candidates > 1)
     if candidates == 1:
         return best
-    for one, rival in zip(few, _rivals(network, _scores(scene, few)), strict=True):
+    for one, rival in zip(few, _scores(scene, few)[1], strict=True):
         rows = np.flatnonzero(rival)
         if len(rows):
             part = scene.of(rows)
@@ -105,9 +105,8 @@ def explain_classes(
     few = _candidates(
         network, template_scores(network, scene.up[-1], everything), max(candidates, 2)
     )
-    score = _scores(scene, few)
+    score, rivals = _scores(scene, few)
     category = network.entry_categories[few]
-    rivals = _rivals(network, score)
     leader = np.take_along_axis(category, score.argmax(axis=0)[None], axis=0)
     rivals &= (rivals & (category != leader)).any(axis=0)
     found = np.full((images.n_images, network.classes.n_classes), -np.inf)
@@ -121,21 +120,19 @@ def explain_classes(
     return found
 
 
-def _scores(scene: Scene, few: IntArray) -> NDArray[np.float64]:
-    """Log-evidence of the candidates, each decoded once: (candidates, images)."""
+def _scores(scene: Scene, few: IntArray) -> tuple[NDArray[np.float64], BoolArray]:
+    """Log-evidence of the candidates, each decoded once: (candidates, images).
+
+    And whether a candidate may become the best once its parts are moved.
+    """
     score = np.full(few.shape, -np.inf)
     for k, one in enumerate(few):
         new = np.flatnonzero((one != few[:k]).all(axis=0))
         if len(new):
             part = scene.of(new)
             score[k, new] = decode(part, part.single(one[new])).log_evidence
-    return score
-
-
-def _rivals(network: Network, score: NDArray[np.float64]) -> BoolArray:
-    """Candidates that may become the best once their parts are moved: (candidates, images)."""
-    pixel = max(network.noise.k1, -network.noise.k0)
-    return np.asarray(score >= score.max(axis=0) - MARGIN * pixel)
+    pixel = max(scene.network.noise.k1, -scene.network.noise.k0)
+    return score, np.asarray(score >= score.max(axis=0) - MARGIN * pixel)
 
 
 def _candidates(network: Network, score: FloatArray, n: int) -> IntArray:

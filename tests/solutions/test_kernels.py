@@ -126,17 +126,6 @@ def test_make_cover_adds_up_windows(shape, seed):
 
 @EVERY_SHAPE
 @SEEDS
-def test_tally_counts_observed_pixels_by_kind(shape, seed):
-    p = Problem(shape, seed)
-    on, sign = p.cover(p.placements) > 0, p.canvas.sign
-    wanted = [np.sum(on & (sign > 0)), np.sum(~on & (sign > 0))]
-    wanted += [np.sum(on & (sign < 0)), np.sum(~on & (sign < 0))]
-    assert list(kernels.tally(p.sign, p.make_cover(p.placements))) == wanted
-    assert sum(wanted) == p.canvas.images.n_observed
-
-
-@EVERY_SHAPE
-@SEEDS
 @pytest.mark.parametrize("ratio", [0.5, 1.0])
 def test_candidates_are_where_a_feature_fits(shape, seed, ratio):
     p = Problem(shape, seed)
@@ -355,6 +344,9 @@ def test_evaluation_counts_the_cost_of_what_it_keeps(shape, seed):
     assert found.counts.placed == len(unused)
     assert found.counts.positions == F * layer.n_positions * p.canvas.n_images
     assert found.counts.weights_on == sum(feature.weights.sum() for feature in found.features)
+    on, sign, counts = p.cover(unused) > 0, p.canvas.sign, found.counts
+    assert (counts.hit, counts.false) == (np.sum(on & (sign > 0)), np.sum(on & (sign < 0)))
+    assert (counts.missed, counts.empty) == (np.sum(~on & (sign > 0)), np.sum(~on & (sign < 0)))
     everything = p.improver.evaluate(p.features, unused, prune=False)
     assert len(everything.features) == 3
 

@@ -19,8 +19,7 @@ from hcnet.layers import FeatureLayer
 from hcnet.learning.exploring import exploration_memory, explore
 from hcnet.objective import Priors
 from hcnet.solutions.explanation import Explanation
-from hcnet.solutions.improver import Improver
-from hcnet.solutions.stored import explanation_kind
+from hcnet.solutions.improver import Improver, explanation_kind
 
 # What exploring has taught W fades so much per sweep, and is gone after so many.
 FADE, FADED = 0.7, 8

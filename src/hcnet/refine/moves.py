@@ -239,7 +239,9 @@ def dissolve(
         yield _without(features, placements, [f])
 
 
-def regroup(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
+def second_step(
+    now: Explanation, improver: Improver, rng: np.random.Generator
+) -> Iterator[Proposal]:
     """A second step after a deletion that costs little.
 
     Features that take the place of the deleted one may stand in pairs that are worth a feature of

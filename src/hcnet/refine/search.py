@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -12,16 +13,19 @@ import numpy as np
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful
 from hcnet.engine.driver import Measurement
-from hcnet.refine import moves, rounds
-from hcnet.refine.rounds import Attempt
+from hcnet.refine import moves
+from hcnet.refine.moves import Move
 from hcnet.solutions.explanation import Explanation
-from hcnet.solutions.improver import Improver
-from hcnet.solutions.stored import explanation_kind
+from hcnet.solutions.improver import Improver, explanation_kind
 
 # The search is over after so many rounds without any success.
 PATIENCE = 3
 # Code lengths that differ by less are the same.
 SAME = 1e-6
+# How often a random move is tried in one round, and how many proposals of one that has many.
+TRIES = 4
+# Pairs that stand together often are many in a text, and most are no part: look further.
+MERGES = 12
 
 
 @dataclass
@@ -31,6 +35,31 @@ class MoveStatistics:
     tried: int = 0
     accepted: int = 0
     bits_saved: float = 0.0
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A move to be tried.
+
+    `limit` is how many proposals are improved before the next attempt (None: all).  `skip` is how
+    many attempts further the search is after a success: 0 tries the same move once more, 2 leaves
+    the next one out.  A move that is not `random` makes the same proposals as long as the solution
+    stays; `key` names it then.  `second` is a move to go on with from a proposal that has failed,
+    but by less than the bits of a feature.
+    """
+
+    name: str
+    move: Move
+    limit: int | None = TRIES
+    skip: int = 1
+    random: bool = False
+    feature: int | None = None
+    second: Move | None = None
+
+    @property
+    def key(self) -> str:
+        """A name that no other attempt of a round has, random ones aside."""
+        return self.name if self.feature is None else f"{self.name} {self.feature}"
 
 
 @dataclass
@@ -59,7 +88,7 @@ class Search(Stateful):
         self._helped = False  # whether anything in this round was a success
         self._order: list[int] | None = None  # of deletions, once they are begun
         self._at = 0  # the attempt of the current part that is next
-        self._part = rounds.opening()
+        self._part = self._attempts()
 
     def step(self) -> bool:
         """Try one move: improve some of its proposals, keep the first that is better.
@@ -158,18 +187,17 @@ class Search(Stateful):
     @property
     def expected_steps(self) -> int:
         """How many steps there will be in all, if nothing more is found."""
-        changes, deletions = len(rounds.changes(False)), len(rounds.deletions([0])) - 1
-        a_round = changes + deletions * len(self.now.features) + 1
+        a_round = len(_changes(thorough=False)) + len(_deletions(range(len(self.now.features))))
         rest = max(a_round - (self._done - self._round_began), 0)
         return self._done + rest + a_round * (PATIENCE - 1 - self._idle)
 
     def _attempts(self) -> list[Attempt]:
         """All attempts of the current part of the round."""
         if not self._opened:
-            return rounds.opening()
+            return [Attempt("scratch", moves.scratch), Attempt("polish", moves.polish)]
         if self._order is not None:
-            return rounds.deletions(self._order)
-        return rounds.changes(thorough=self._idle > 0)
+            return _deletions(self._order)
+        return _changes(thorough=self._idle > 0)
 
     def _next_part(self) -> None:
         if not self._opened:
@@ -195,3 +223,32 @@ class Search(Stateful):
                 if found.bits <= self.now.bits + SAME and moves.count_pieces(found) < pieces:
                     self.now = found
                     break
+
+
+def _changes(thorough: bool) -> list[Attempt]:
+    """The first part of a round; thorough: with all proposals of the moves that have many."""
+    return [
+        *[Attempt("message passing", moves.place_by_messages)] * thorough,
+        Attempt("merge", moves.merge, None if thorough else MERGES, skip=0),
+        Attempt("divide", moves.divide, None if thorough else TRIES, skip=0),
+        *[Attempt("birth", moves.birth, random=True)] * TRIES,
+        *[Attempt("split", moves.split, random=True)] * TRIES,
+        Attempt("shift", moves.shift),
+        Attempt("trim", moves.trim),
+        Attempt("grow", moves.grow),
+        Attempt("subtract", moves.subtract, None if thorough else TRIES),
+        Attempt("complete", moves.complete),
+        *[Attempt("crop", moves.crop, random=True)] * TRIES,
+    ]
+
+
+def _deletions(order: Sequence[int]) -> list[Attempt]:
+    """The second part: take features away, in this order, and place the others anew."""
+    attempts = []
+    for f in order:
+        attempts += [
+            Attempt("absorb", partial(moves.absorb, f=f), skip=3, feature=f),
+            Attempt("delete", partial(moves.delete, f=f), 1, 2, False, f, moves.second_step),
+            Attempt("dissolve", partial(moves.dissolve, f=f), 1, 1, False, f, moves.second_step),
+        ]
+    return [*attempts, Attempt("scratch", moves.scratch)]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Kind
+from hcnet.images import BoolArray
 from hcnet.objective import Counts, Priors, code_length, estimate
 from hcnet.solutions import kernels
 from hcnet.solutions.canvas import Canvas
@@ -57,13 +61,21 @@ class Improver:
         cover = kernels.make_cover(
             placements, *concatenate_offsets(kept), self.canvas.geometry, self._sign.size
         )
-        layer, pixels = self.canvas.layer, kernels.tally(self._sign, cover)
+        layer, covered = self.canvas.layer, cover > 0
+        hit, missed, false, empty = (
+            int(np.count_nonzero(pixels & side))
+            for pixels in (self._sign > 0, self._sign < 0)
+            for side in (covered, ~covered)
+        )
         counts = Counts(
             placed=len(placements),
             positions=len(kept) * layer.n_positions * self.canvas.n_images,
             weights_on=sum(feature.offsets.size for feature in kept),
             weights=len(kept) * layer.feature_pixels,
-            **dict(zip(("hit", "missed", "false", "empty"), map(int, pixels), strict=True)),
+            hit=hit,
+            missed=missed,
+            false=false,
+            empty=empty,
         )
         return Explanation(kept, placements, cover, counts, code_length(counts, self.priors))
 
@@ -172,13 +184,8 @@ class Improver:
         priors = estimate(now.counts, self.priors)
         assert priors.p_W is not None
         mine = now.placements[now.placements[:, 1] == f]
-        on, off = kernels.count_votes(
-            self._sign,
-            now.cover,
-            now.features[f].weights.astype(np.int8),
-            mine,
-            self.canvas.geometry,
-        )
+        W = now.features[f].weights.astype(np.int8)
+        on, off = kernels.count_votes(self._sign, now.cover, W, mine, self.canvas.geometry)
         noise = priors.noise
         return np.asarray(noise.k1 * on + noise.k0 * off + float(logit(priors.p_W)))
 
@@ -197,17 +204,12 @@ class Improver:
         cover = kernels.make_cover(
             placements, *concatenate_offsets(features), self.canvas.geometry, self._sign.size
         )
-        touched = kernels.fit_weights(
-            self._sign,
-            cover,
-            W,
+        if frozen is not None:
             # A feature without placements keeps its weights; what it covers still counts.
-            placements[placements[:, 1] != frozen] if frozen is not None else placements,
-            self.canvas.geometry,
-            priors.noise.k1,
-            -priors.noise.k0,
-            float(logit(priors.p_W)),
-            3,
+            placements = placements[placements[:, 1] != frozen]
+        evidence = priors.noise.k1, -priors.noise.k0, float(logit(priors.p_W))
+        touched = kernels.fit_weights(
+            self._sign, cover, W, placements, self.canvas.geometry, *evidence, 3
         )
         return [self.feature(W[f]) if touched[f] else feature for f, feature in enumerate(features)]
 
@@ -258,3 +260,32 @@ def _promising(
         how_well.append(fits[mine])
     order = np.argsort(-np.concatenate(how_well), kind="stable")
     return np.asarray(np.concatenate(good)[order])
+
+
+class _Stored(NamedTuple):
+    features: BoolArray
+    placements: IntArray
+
+
+def explanation_kind(improver: Improver) -> Kind:
+    """Features and placements; the cost of an explanation of the same images follows from them."""
+    layer, n_images = improver.canvas.layer, improver.canvas.n_images
+    shape = layer.n_channels, *layer.feature_size
+
+    def to_file(found: Explanation) -> _Stored:
+        W = found.weights() if found.features else np.zeros((0, *shape), bool)
+        return _Stored(W, found.placements)
+
+    def from_file(found: _Stored) -> Explanation:
+        W, placements = found
+        ends = (n_images, len(W), *layer.placement_size)
+        if ((placements < 0) | (placements >= ends)).any():
+            raise ValueError("its placements lie outside the images")
+        return improver.evaluate([improver.feature(w) for w in W], placements, prune=False)
+
+    stored = kinds.object_of(
+        _Stored,
+        features=kinds.binary_array((None, *shape)),
+        placements=kinds.array(np.int64, (None, 4)),
+    )
+    return kinds.converted(stored, to_file, from_file)

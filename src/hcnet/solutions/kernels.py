@@ -9,35 +9,25 @@ the cost of a placement.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba as nb
 import numpy as np
+
+from hcnet.engine.cpu_compilation import entry, inlined
 
 # Compiling takes about 0.1 s for every function of NumPy that a kernel calls, and seconds for an
 # assignment to a slice: kernels use loops instead, and return views where callers copy anyway.
-_OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "boundscheck": False,
-    "error_model": "numpy",
-    "no_cfunc_wrapper": True,
-}
-_jit = nb.njit(cache=True, **_OPTIONS)
-_INNER: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True}
-_called = nb.njit(**_INNER)  # by kernels alone
 
 BUCKETS = 1024
 TIERS = 4
 
 
-@_jit
+@entry
 def locate(position, geometry):
     """Image, row and column of a position (or of many), counted through all of S."""
     hs, ws = geometry[2], geometry[3]
     return position // (hs * ws), position // ws % hs, position % ws
 
 
-@_jit
+@entry
 def find_candidates(sign, offsets, geometry, ratio, found):
     """Positions where a feature has more on pixels below it than ratio × off pixels.
 
@@ -70,14 +60,14 @@ def find_candidates(sign, offsets, geometry, ratio, found):
     return count
 
 
-def make_cover(placements: Any, offsets: Any, starts: Any, geometry: Any, size: Any) -> Any:
+def make_cover(placements, offsets, starts, geometry, size):
     """How many placements lie over each pixel."""
     cover = np.zeros(size, np.int16)
     _add_cover(placements, offsets, starts, geometry, cover)
     return cover
 
 
-@_jit
+@entry
 def _add_cover(placements, offsets, starts, geometry, cover):
     image, width = geometry[0], geometry[1]
     for z in range(placements.shape[0]):
@@ -87,7 +77,7 @@ def _add_cover(placements, offsets, starts, geometry, cover):
             cover[base + offsets[q]] += 1
 
 
-@_called
+@inlined
 def _gain(sign, cover, base, offsets, a, b, k1, k0):
     on = 0
     off = 0
@@ -100,13 +90,13 @@ def _gain(sign, cover, base, offsets, a, b, k1, k0):
     return k1 * on - k0 * off
 
 
-@_called
+@inlined
 def _change(cover, base, offsets, a, b, by):
     for q in range(a, b):
         cover[base + offsets[q]] += by
 
 
-def bare_windows(sign: Any, cover: Any, geometry: Any) -> Any:
+def bare_windows(sign, cover, geometry):
     """Uncovered on pixels in the window at every position."""
     _, width, hs, ws, h, _, n_images = geometry
     total = np.zeros((n_images, hs + h, width + 1), np.int32)
@@ -115,7 +105,7 @@ def bare_windows(sign: Any, cover: Any, geometry: Any) -> Any:
     return bare
 
 
-@_jit
+@entry
 def _count_bare(sign, cover, geometry, total, bare):
     image, width, hs, ws, h, w, n_images = geometry
     height = hs + h - 1
@@ -136,9 +126,7 @@ def _count_bare(sign, cover, geometry, total, bare):
                 ) + total[n, r, c]
 
 
-def place_greedily(
-    sign: Any, cover: Any, candidates: Any, fits: Any, owned: Any, model: Any
-) -> Any:
+def place_greedily(sign, cover, candidates, fits, owned, model):
     """Add the most gainful placement, again and again, while it gains more than it costs.
 
     Candidates come feature by feature, those of feature f from ``owned[f]`` on; k1 × `fits` is
@@ -175,7 +163,7 @@ def place_greedily(
     return placed[:count]
 
 
-@_jit
+@entry
 def _place_tier(sign, cover, which, owner, queue, lowest, scale, model, placed, count):
     """Place from the queue, which some candidates join, down to the lowest bucket of a tier.
 
@@ -215,7 +203,7 @@ def _place_tier(sign, cover, which, owner, queue, lowest, scale, model, placed, 
     return count
 
 
-@_jit
+@entry
 def tile_candidates(candidates, fits, geometry, ordered, begin):
     """Sort candidates of a feature by tiles of one window each, so that neighbours are found fast.
 
@@ -251,16 +239,7 @@ def tile_candidates(candidates, fits, geometry, ordered, begin):
         count[tile[z]] += 1
 
 
-def exchange(
-    sign: Any,
-    cover: Any,
-    placements: Any,
-    turn: Any,
-    tiled: Any,
-    visited: Any,
-    changed: Any,
-    model: Any,
-) -> Any:
+def exchange(sign, cover, placements, turn, tiled, visited, changed, model):
     """Take out one placement at a time and put the best candidate near it in its place.
 
     `tiled` are candidates, how well they fit, where those of feature f in a tile begin (``begin[f,
@@ -279,7 +258,7 @@ def exchange(
     return keep, _exchange(sign, cover, bare, placements, keep, *known)
 
 
-@_jit
+@entry
 def _exchange(sign, cover, bare, placements, keep, turn, tiled, visited, changed, clock, model):
     offsets, starts, geometry, k1, k0, cost = model
     image, width, hs, ws, h, w, _ = geometry
@@ -348,9 +327,7 @@ def _exchange(sign, cover, bare, placements, keep, turn, tiled, visited, changed
     return changes
 
 
-def supplant(
-    sign: Any, cover: Any, placements: Any, candidates: Any, features: Any, model: Any
-) -> Any:
+def supplant(sign, cover, placements, candidates, features, model):
     """Put in one candidate at a time, in order, and take out all that do not pay beside it.
 
     Kept where that gains.  (Where two placements together explain what one could, taking out
@@ -367,7 +344,7 @@ def supplant(
     return placed[:n][keep[:n]]
 
 
-@_jit
+@entry
 def _supplant(sign, cover, placed, n, keep, head, after, out, candidates, features, model):
     """`head` is the first placement of each tile, `after` the next of each, `out` scratch space."""
     offsets, starts, geometry, k1, k0, cost = model
@@ -422,17 +399,7 @@ def _supplant(sign, cover, placed, n, keep, head, after, out, candidates, featur
     return n
 
 
-def fit_weights(
-    sign: Any,
-    cover: Any,
-    W: Any,
-    placements: Any,
-    geometry: Any,
-    k1: Any,
-    k0: Any,
-    prior: Any,
-    sweeps: Any,
-) -> Any:
+def fit_weights(sign, cover, W, placements, geometry, k1, k0, prior, sweeps):
     """Set every weight to its better value given all else; `W` and `cover` change in place.
 
     Returns which features have changed.
@@ -447,7 +414,7 @@ def fit_weights(
     return touched
 
 
-@_jit
+@entry
 def _fit_weights(sign, cover, W, start, base, size, k1, k0, prior, sweeps, touched):
     """`base` are the placements of all features, those of feature f from ``start[f]`` on."""
     height, width = size
@@ -482,7 +449,7 @@ def _fit_weights(sign, cover, W, start, base, size, k1, k0, prior, sweeps, touch
             break
 
 
-def count_votes(sign: Any, cover: Any, weights: Any, placements: Any, geometry: Any) -> Any:
+def count_votes(sign, cover, weights, placements, geometry):
     """On and off pixels that a weight of one feature decides, also those outside its window.
 
     Both are (channels, 3 h - 2, 3 w - 2): all weights that a window can have which shares at
@@ -494,7 +461,7 @@ def count_votes(sign: Any, cover: Any, weights: Any, placements: Any, geometry: 
     return on, off
 
 
-@_jit
+@entry
 def _add_votes(sign, cover, weights, placements, geometry, on, off):
     image, width, hs, _, h, w, _ = geometry
     height = hs + h - 1
@@ -513,24 +480,7 @@ def _add_votes(sign, cover, weights, placements, geometry, on, off):
                         off[a, i, j] += sign[row + j] < 0
 
 
-@_jit
-def tally(sign, cover):
-    """Hits, misses, false and empty pixels of a reconstruction."""
-    hit = 0
-    missed = 0
-    false = 0
-    empty = 0
-    for p in range(sign.size):
-        x = sign[p]
-        on = cover[p] > 0
-        hit += (x > 0) & on
-        missed += (x > 0) & (not on)
-        false += (x < 0) & on
-        empty += (x < 0) & (not on)
-    return hit, missed, false, empty
-
-
-@_jit
+@entry
 def _neighbour_pairs(placements, geometry, F, pairs):
     """Write a number for each pair of placements in reach: which features, at which offset.
 
@@ -561,7 +511,7 @@ def _neighbour_pairs(placements, geometry, F, pairs):
     return count
 
 
-def neighbours(placements: Any, geometry: Any, F: int) -> Any:
+def neighbours(placements, geometry, F):
     """How often two features stand at the same offset: rows (f, g, dr, dc, times), f <= g.
 
     Only offsets that occur at least twice; placements must be sorted by image and row.

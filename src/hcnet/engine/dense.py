@@ -128,8 +128,8 @@ class DensePassing(Stateful):
         return sums
 
     def down(self, least: float = -HUGE) -> FloatArray:
-        """Messages to R: (images, channels, height, width); every element must have a tree."""
-        out = np.empty(int(np.prod(self._shape)), FLOAT)
+        """Messages to R: (images, channels, height, width); minus infinity without a tree."""
+        out = np.full(int(np.prod(self._shape)), -HUGE, FLOAT)
         out[self._elements] = self._engine.trees_to_R(self._messages)
         return out.reshape(self._shape)
 

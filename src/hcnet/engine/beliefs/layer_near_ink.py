@@ -13,7 +13,6 @@ from hcnet.engine.beliefs.sums import evidence_against, trees_without_ink
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.schedules import Batch, Schedule
-from hcnet.factors import HUGE
 from hcnet.grid import FLOAT
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
@@ -50,7 +49,7 @@ class BeliefPassing(DensePassing):
 
         `ink` says which elements of R may ever hear that they are on, and have messages; evidence 0
         elsewhere is that of elements which are not observed.  The other arguments are those of
-        `choice.start_passing`.
+        `messages.start_messages`.
         """
         trees = trees_of(ink, rng, same_order)
         super().__init__(CPUEngine(), layer, trees, evidence, placement_prior, weight_prior)
@@ -74,12 +73,6 @@ class BeliefPassing(DensePassing):
         """New evidence for R."""
         super().set_evidence(evidence)
         self._without_ink = trees_without_ink(evidence_against(evidence, self._ink))
-
-    def down(self, least: float = -HUGE) -> FloatArray:
-        """Messages to R: (images, channels, height, width); nothing is expected without ink."""
-        out = np.full(int(np.prod(self._shape)), -HUGE, FLOAT)
-        out[self._elements] = self._engine.trees_to_R(self._messages)
-        return out.reshape(self._shape)
 
     def _batches(
         self, schedule: Schedule, rng: np.random.Generator, damping: float

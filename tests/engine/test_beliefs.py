@@ -5,17 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hcnet.engine import near_ink
 from hcnet.engine.active.active_layer import ActivePassing
-from hcnet.engine.beliefs import layer_near_ink as beliefs
-from hcnet.engine.beliefs.layer_near_ink import (
-    BLOCKS,
-    BLOCKS_PER_TURN,
-    BeliefPassing,
-    belief_memory,
-    in_blocks,
-)
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.engines import ReadyEngine
+from hcnet.engine.near_ink import BLOCKS, BLOCKS_PER_TURN, BeliefPassing, belief_memory, in_blocks
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.factors import HUGE, and_up
@@ -154,7 +148,7 @@ def test_messages_are_those_of_the_definition(name, schedule):
 def test_one_full_step_is_the_sum_of_messages_of_trees_without_ink(name, monkeypatch):
     """Whatever the evidence of each: usual, weak, or none; and at the border."""
     for threads_work in (1, 2**20):
-        monkeypatch.setattr(beliefs, "_WORK", threads_work)
+        monkeypatch.setattr(near_ink, "_WORK", threads_work)
         for seed in range(5):
             start = problem(name, seed)
             passing = BeliefPassing(*start, np.random.default_rng(seed))
@@ -236,7 +230,7 @@ def test_blocks_hold_every_tree_once_and_about_as_many_each(schedule, n_trees):
 @pytest.mark.parametrize("name", ["page", "large features"])
 @pytest.mark.parametrize("schedule", ["sequential", "per-image", "blocks"])
 def test_the_number_of_threads_does_not_matter(name, schedule, monkeypatch):
-    monkeypatch.setattr(beliefs, "_WORK", 1)
+    monkeypatch.setattr(near_ink, "_WORK", 1)
 
     def run():
         passing = BeliefPassing(*problem(name, 4), np.random.default_rng(0))

@@ -10,9 +10,9 @@ import numpy as np
 
 from hcnet.engine.active.active_layer import ActivePassing, active_memory
 from hcnet.engine.base import FeaturePassing, PoolUpdater
-from hcnet.engine.beliefs.layer_near_ink import BeliefPassing, belief_memory
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing
+from hcnet.engine.near_ink import BeliefPassing, belief_memory
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import GPU_SCHEDULE, Schedule, ScheduleName
 from hcnet.engine.threads import n_threads

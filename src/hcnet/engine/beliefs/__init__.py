@@ -1,1 +1,0 @@
-"""Message passing that stores messages only where there is ink."""

@@ -1,4 +1,4 @@
-"""What this machine and this installation are: for `hcnet info` and for reports."""
+"""Facts about this machine and this installation, for `hcnet info` and for reports."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hcnet.engine.engines import DEFAULT_ENGINE, ENGINE_NAMES, why_not_cuda
+from hcnet.memory import machine_memory
 from hcnet.version import VERSION
 
 # What hcnet itself computes and draws with, in the order in which people ask for it.
@@ -31,7 +32,7 @@ def environment() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "processor": processor(),
         "cores": usable_cores(),
-        "memory": total_memory(),
+        "memory": machine_memory(),
         "gpus": gpus(),
         "cuda": why_not_cuda(),
     }
@@ -55,14 +56,6 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def total_memory() -> int | None:
-    """Bytes of memory of this machine; None where the system does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def gpus() -> list[str]:

@@ -26,22 +26,16 @@ def check_memory(
             f"{what} would take {_size(needed)}, and max_memory allows {_size(allowed)}: {remedy}, "
             f"or raise max_memory."
         )
-    if gpu is not None:
-        if needed > gpu:
-            raise NotEnoughMemoryError(
-                f"{what} would take {_size(needed)} on the GPU, which has {_size(gpu)} free: "
-                f"{remedy}, or pass device='cpu'."
-            )
-        return needed
-    machine = _of_machine()
-    if machine is not None and needed > machine:
-        raise NotEnoughMemoryError(
-            f"{what} would take {_size(needed)}, and this machine has {_size(machine)}: {remedy}."
-        )
+    there = machine_memory() if gpu is None else gpu
+    if there is not None and needed > there:
+        place, other = f", and this machine has {_size(there)}", ""
+        if gpu is not None:
+            place, other = f" on the GPU, which has {_size(gpu)} free", ", or pass device='cpu'"
+        raise NotEnoughMemoryError(f"{what} would take {_size(needed)}{place}: {remedy}{other}.")
     return needed
 
 
-def _of_machine() -> int | None:
+def machine_memory() -> int | None:
     """Bytes that this machine or container has, where that can be known."""
     found = []
     with suppress(OSError, ValueError, AttributeError):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hcnet.archive import kinds
-from hcnet.archive.nodes import Contents, Node, Shape, fits, shape_text, shown
+from hcnet.archive.nodes import ArraySource, Contents, Node, Shape, fits, shape_text, shown
 from hcnet.atomic_files import file_path, write_atomically
 from hcnet.images import BoolArray
 from hcnet.version import VERSION
@@ -119,8 +119,8 @@ def _write_member(archive: zipfile.ZipFile, name: str, *parts: Any) -> str:
     return f"{digest.hexdigest()}  {name}\n"
 
 
-class FileArrays:
-    """The arrays of an open file (`archive.nodes.ArraySource`)."""
+class FileArrays(ArraySource):
+    """The arrays of an open file."""
 
     def __init__(self, archive: zipfile.ZipFile, types: dict[str, ArrayType]) -> None:
         self._archive, self._types = archive, types
@@ -144,7 +144,7 @@ class FileArrays:
             self._check(name, into.dtype.str, into.shape)
             self._read_into(name, into)
         else:
-            into[...] = self.read(name, into.dtype, into.shape)
+            super().fill(name, into)
 
     def _check(self, name: str, dtype: str, shape: Shape) -> tuple[int, ...]:
         """The sides of an array, which must be of this type and shape."""

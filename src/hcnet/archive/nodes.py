@@ -54,7 +54,7 @@ class ArraySource(Protocol):
 
     def fill(self, name: str, into: NDArray[Any]) -> None:
         """Read numbers into an existing array."""
-        ...
+        into[...] = self.read(name, into.dtype, into.shape)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.archive.nodes import Node, Shape, fits, shape_text
+from hcnet.archive.nodes import ArraySource, Node, Shape, fits, shape_text
 from hcnet.estimators.files import ESTIMATORS, Estimator
 from hcnet.images import BoolArray
 
@@ -63,8 +63,8 @@ def from_dict(description: dict[str, Any]) -> Estimator:
     )
 
 
-class DrawnArrays:
-    """Arrays of a dictionary (`archive.nodes.ArraySource`)."""
+class DrawnArrays(ArraySource):
+    """The arrays of a dictionary."""
 
     def __init__(self, arrays: dict[str, Any]) -> None:
         self._arrays = arrays
@@ -85,10 +85,6 @@ class DrawnArrays:
         if found.shape != shape:
             raise ValueError(f"its {name} have the shape {found.shape} instead of {shape}")
         return found
-
-    def fill(self, name: str, into: NDArray[Any]) -> None:
-        """Read numbers into an existing array."""
-        into[...] = self.read(name, into.dtype, into.shape)
 
 
 def _drawn(array: BoolArray) -> Any:

@@ -19,7 +19,7 @@ from hcnet.layers import FeatureLayer
 from hcnet.learning.exploring import exploration_memory, explore
 from hcnet.objective import Priors
 from hcnet.solutions.explanation import Explanation
-from hcnet.solutions.improver import Improver, explanation_kind
+from hcnet.solutions.improver import Improver
 
 # What exploring has taught W fades so much per sweep, and is gone after so many.
 FADE, FADED = 0.7, 8
@@ -103,7 +103,7 @@ class MessagePassing(Stateful):
     @property
     def saved_best(self) -> Kind:
         """A decoded state."""
-        return explanation_kind(self._improver)
+        return self._improver.explanation_kind
 
     def after_restore(self, finished: bool) -> None:
         """The decoded state follows from the messages."""

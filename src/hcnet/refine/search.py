@@ -16,7 +16,7 @@ from hcnet.engine.driver import Measurement
 from hcnet.refine import moves
 from hcnet.refine.moves import Move
 from hcnet.solutions.explanation import Explanation
-from hcnet.solutions.improver import Improver, explanation_kind
+from hcnet.solutions.improver import Improver
 
 # The search is over after so many rounds without any success.
 PATIENCE = 3
@@ -176,7 +176,7 @@ class Search(Stateful):
     @property
     def saved_best(self) -> Kind:
         """A solution."""
-        return explanation_kind(self.improver)
+        return self.improver.explanation_kind
 
     def after_restore(self, finished: bool) -> None:
         """The attempts of the current part follow from the fields."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,6 +243,27 @@ class Improver:
                 centred[f] = self.feature(np.roll(feature.weights, (dr, dc), (1, 2)))
         return centred, placements[inside]
 
+    @property
+    def explanation_kind(self) -> Kind:
+        """Explanations in files: features and placements; their cost follows from these."""
+        layer = self.canvas.layer
+        shape = layer.n_channels, *layer.feature_size
+
+        def to_file(found: Explanation) -> tuple[BoolArray, IntArray]:
+            W = found.weights() if found.features else np.zeros((0, *shape), bool)
+            return W, found.placements
+
+        def from_file(stored: tuple[BoolArray, IntArray]) -> Explanation:
+            W, placements = stored
+            ends = (self.canvas.n_images, len(W), *layer.placement_size)
+            if (placements >= ends).any():
+                raise ValueError("its placements lie outside the images")
+            return self.evaluate([self.feature(w) for w in W], placements, prune=False)
+
+        placements = kinds.array(np.int64, (None, 4), least=0)
+        pair = kinds.each_of([kinds.binary_array((None, *shape)), placements])
+        return kinds.converted(pair, to_file, from_file)
+
 
 def _promising(
     features: Sequence[Feature], which: Sequence[int], owned: IntArray, least: float
@@ -260,32 +280,3 @@ def _promising(
         how_well.append(fits[mine])
     order = np.argsort(-np.concatenate(how_well), kind="stable")
     return np.asarray(np.concatenate(good)[order])
-
-
-class _Stored(NamedTuple):
-    features: BoolArray
-    placements: IntArray
-
-
-def explanation_kind(improver: Improver) -> Kind:
-    """Features and placements; the cost of an explanation of the same images follows from them."""
-    layer, n_images = improver.canvas.layer, improver.canvas.n_images
-    shape = layer.n_channels, *layer.feature_size
-
-    def to_file(found: Explanation) -> _Stored:
-        W = found.weights() if found.features else np.zeros((0, *shape), bool)
-        return _Stored(W, found.placements)
-
-    def from_file(found: _Stored) -> Explanation:
-        W, placements = found
-        ends = (n_images, len(W), *layer.placement_size)
-        if ((placements < 0) | (placements >= ends)).any():
-            raise ValueError("its placements lie outside the images")
-        return improver.evaluate([improver.feature(w) for w in W], placements, prune=False)
-
-    stored = kinds.object_of(
-        _Stored,
-        features=kinds.binary_array((None, *shape)),
-        placements=kinds.array(np.int64, (None, 4)),
-    )
-    return kinds.converted(stored, to_file, from_file)

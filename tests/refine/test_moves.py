@@ -34,6 +34,7 @@ RING = part("#####", "#...#", "#...#", "#...#", "#####")
 CROSS = part("#...#", ".#.#.", "..#..", ".#.#.", "#...#")
 HOOK = part("##...", "#....", "#....", "#..##", "#####")
 GRID = [(r, c) for r in range(1, 46, 9) for c in range(1, 46, 9)]  # 25 places that do not touch
+BOTH = [(RING, GRID[:13]), (CROSS, GRID[13:])]
 
 
 def draw(*placed):
@@ -66,66 +67,67 @@ def attempts(move, now, improver, seed=0):
     ]
 
 
-def assert_undone(move, now, improver, *parts, seeds=1):
-    """Some proposal is better than `now`, and its features are exactly the parts."""
+def assert_undone(move, true, learned, *, seeds=1, errors=None):
+    """Some proposal is better than what was learned, and its features are exactly the true parts.
+
+    Both are pairs of a part and its corners.
+    """
+    improver = draw(*true)
+    now = explain(improver, *learned)
+    assert errors in (None, now.counts.errors)
     found = [x for seed in range(seeds) for x in attempts(move, now, improver, seed)]
-    assert found
     best = min(found, key=lambda explanation: explanation.bits)
     assert best.bits < now.bits - 1
-    assert len(best.features) == len(parts)
-    assert matched_iou(best.weights(), np.stack(parts)).min() == 1
+    assert len(best.features) == len(true)
+    assert matched_iou(best.weights(), np.stack([weights for weights, _ in true])).min() == 1
     assert best.counts.errors == 0
 
 
+def halves(weights, axis, at=3):
+    """A part cut in two."""
+    first = np.arange(7).reshape((7, 1) if axis == 1 else 7) < at
+    return weights & first, weights & ~first
+
+
 def test_merge_joins_a_part_that_was_split():
-    left, right = RING.copy(), RING.copy()
-    left[:, :, 3:] = False
-    right[:, :, :3] = False
-    improver = draw((RING, GRID))
-    now = explain(improver, (left, GRID), (right, GRID))
-    assert now.counts.errors == 0
-    assert_undone(moves.merge, now, improver, RING)
+    left, right = halves(RING, axis=2)
+    assert_undone(moves.merge, [(RING, GRID)], [(left, GRID), (right, GRID)], errors=0)
 
 
 def test_merge_joins_a_part_with_its_own_copy():
     bar = part("#####", ".....")
     pair = part("#####", ".....", ".....", ".....", "#####")
-    improver = draw((pair, GRID))
-    now = explain(improver, (bar, GRID + [(r + 4, c) for r, c in GRID]))
-    assert now.counts.errors == 0
-    assert_undone(moves.merge, now, improver, pair)
+    twice = GRID + [(r + 4, c) for r, c in GRID]
+    assert_undone(moves.merge, [(pair, GRID)], [(bar, twice)], errors=0)
 
 
 def test_divide_parts_two_parts_that_share_a_feature():
-    improver = draw((RING, GRID[:13]), (HOOK, GRID[13:]))
-    shared = RING & HOOK
-    now = explain(improver, (shared, GRID))
-    assert_undone(moves.divide, now, improver, RING, HOOK)
+    both = [(RING, GRID[:13]), (HOOK, GRID[13:])]
+    assert_undone(moves.divide, both, [(RING & HOOK, GRID)])
 
 
-def test_birth_finds_a_part_that_is_missing():
-    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
-    now = explain(improver, (RING, GRID[:13]))
-    assert_undone(moves.birth, now, improver, RING, CROSS, seeds=5)
+@pytest.mark.parametrize(("move", "seeds"), [(moves.birth, 5), (moves.crop, 30)])
+def test_birth_and_crop_find_a_part_that_is_missing(move, seeds):
+    assert_undone(move, BOTH, BOTH[:1], seeds=seeds)
 
 
 def test_birth_starts_from_nothing():
-    improver = draw((CROSS, GRID))
-    assert_undone(moves.birth, explain(improver), improver, CROSS, seeds=5)
+    assert_undone(moves.birth, [(CROSS, GRID)], [], seeds=5)
 
 
 def test_split_gives_a_misplaced_feature_away():
-    improver = draw((RING, GRID[:20]), (CROSS, GRID[20:]))
-    now = explain(improver, (RING, GRID))
-    assert_undone(moves.split, now, improver, RING, CROSS, seeds=5)
+    both = [(RING, GRID[:20]), (CROSS, GRID[20:])]
+    assert_undone(moves.split, both, [(RING, GRID)], seeds=5)
 
 
 def test_subtract_takes_a_contained_part_out():
     bar = part(".......", ".......", ".......", ".......", ".......", ".......", "#######")
-    both = CROSS | bar
-    improver = draw((both, GRID[:9]), (bar, GRID[9:17]), (CROSS, GRID[17:]))
-    now = explain(improver, (both, GRID[:9] + GRID[17:]), (bar, GRID[9:17]))
-    assert_undone(moves.subtract, now, improver, CROSS, bar, seeds=3)
+    true = [(bar, GRID[:17]), (CROSS, GRID[:9] + GRID[17:])]
+    learned = [(CROSS | bar, GRID[:9] + GRID[17:]), (bar, GRID[9:17])]
+    assert_undone(moves.subtract, true, learned, seeds=3)
+
+
+INNER = [(r, c) for r in range(1, 40, 9) for c in range(1, 40, 9)]  # away from the border
 
 
 def test_shift_lets_a_part_grow_over_the_edge_of_its_window():
@@ -133,22 +135,16 @@ def test_shift_lets_a_part_grow_over_the_edge_of_its_window():
     wide[:, 2:5, 2:5] = False
     short = np.roll(wide, 1, axis=2)
     short[:, :, 0] = False  # its last column is cut, and the window has no room on that side
-    corners = [(r, c) for r in range(1, 40, 9) for c in range(1, 40, 9)]
-    improver = draw((wide, corners))
-    now = explain(improver, (short, [(r, c - 1) for r, c in corners]))
-    assert 0 < now.counts.errors == 7 * len(corners)
-    assert_undone(moves.shift, now, improver, wide)
+    learned = [(short, [(r, c - 1) for r, c in INNER])]
+    assert_undone(moves.shift, [(wide, INNER)], learned, errors=7 * len(INNER))
 
 
 def test_shift_finds_what_a_part_lacks_anywhere_around_it():
     """A dot so far below its bar that a window with the bar in the middle does not reach it."""
     both = part("#######", "", "", "", "", "", "...#...")
     bar = np.roll(part("#######"), 3, axis=1)
-    corners = [(r, c) for r in range(1, 40, 9) for c in range(1, 40, 9)]
-    improver = draw((both, corners))
-    now = explain(improver, (bar, [(r - 3, c) for r, c in corners]))
-    assert now.counts.errors == len(corners)
-    assert_undone(moves.shift, now, improver, both)
+    learned = [(bar, [(r - 3, c) for r, c in INNER])]
+    assert_undone(moves.shift, [(both, INNER)], learned, errors=len(INNER))
 
 
 def test_shift_gives_up_a_pixel_for_more_on_the_other_side():
@@ -182,9 +178,8 @@ def test_merge_leaves_loose_pixels_out_that_no_window_holds():
     left[:, :, 3:] = False
     right[:, :, 2:] = False
     right[0, 3, 6] = True
-    improver = draw((CROSS, GRID))
-    now = explain(improver, (left, GRID), (right, [(r, c + 3) for r, c in GRID]))
-    assert_undone(moves.merge, now, improver, CROSS)
+    learned = [(left, GRID), (right, [(r, c + 3) for r, c in GRID])]
+    assert_undone(moves.merge, [(CROSS, GRID)], learned)
 
 
 def test_of_placements_that_explain_the_same_the_one_that_fits_more_leaves_others_free():
@@ -207,21 +202,16 @@ def test_complete_gives_a_part_the_pixels_that_others_cover():
     fill, other = part(".....", "..###", "..###"), part(".....", "...##", "...##", "...##")
     image = RING.copy()
     image[0, 1:4, 2:4] = True
+    learned = [(image & ~gap, GRID), (fill, GRID[:13]), (other, GRID[13:])]
     improver = draw((image, GRID))
-    now = explain(improver, (image & ~gap, GRID), (fill, GRID[:13]), (other, GRID[13:]))
-    assert now.counts.errors == 0
-    assert all(len(found.features) == 3 for found in attempts(moves.polish, now, improver))
-    assert_undone(moves.complete, now, improver, image)
+    polished = attempts(moves.polish, explain(improver, *learned), improver)
+    assert all(len(found.features) == 3 for found in polished)
+    assert_undone(moves.complete, [(image, GRID)], learned, errors=0)
 
 
 def test_merge_takes_the_place_of_all_pairs_that_it_can_replace():
     """The other pair has no feature of the first in it, and one at a time gains nothing."""
-    top, bottom = RING.copy(), RING.copy()
-    top[:, 3:] = False
-    bottom[:, :3] = False
-    left, right = RING.copy(), RING.copy()
-    left[:, :, 3:] = False
-    right[:, :, :3] = False
+    (top, bottom), (left, right) = halves(RING, axis=1), halves(RING, axis=2)
     improver = draw((RING, GRID))
     half, rest = GRID[:13], GRID[13:]
     now = explain(improver, (top, half), (bottom, half), (left, rest), (right, rest))
@@ -234,9 +224,8 @@ def test_merge_takes_the_place_of_all_pairs_that_it_can_replace():
 
 def test_all_proposals_are_tried_before_a_search_is_over(monkeypatch):
     """A move that helps with its last proposal only."""
-    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
-    now = explain(improver, (RING, GRID[:13]))
-    better = explain(improver, (RING, GRID[:13]), (CROSS, GRID[13:]))
+    improver = draw(*BOTH)
+    now, better = explain(improver, BOTH[0]), explain(improver, *BOTH)
 
     def many(now, improver, rng):
         for _ in range(30):
@@ -254,20 +243,11 @@ def test_all_proposals_are_tried_before_a_search_is_over(monkeypatch):
     assert outcome.best.bits == better.bits
 
 
-def test_crop_finds_a_part_among_others():
-    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
-    now = explain(improver, (RING, GRID[:13]))
-    assert_undone(moves.crop, now, improver, RING, CROSS, seeds=30)
-
-
 @pytest.mark.parametrize("move", [moves.delete, moves.absorb])
 def test_delete_removes_a_useless_feature(move):
-    improver = draw((RING, GRID))
     corner = part("##", "#.")
-    lacking = RING & ~corner
-    now = explain(improver, (lacking, GRID), (corner, GRID))
-    assert now.counts.errors == 0
-    assert_undone(partial(move, f=1), now, improver, RING)
+    learned = [(RING & ~corner, GRID), (corner, GRID)]
+    assert_undone(partial(move, f=1), [(RING, GRID)], learned, errors=0)
 
 
 def test_delete_of_a_feature_that_is_gone_proposes_nothing():
@@ -283,32 +263,23 @@ def test_merge_reaches_parts_that_lie_at_the_edges_of_their_windows():
     left, right = part("##.", "#..", "##."), part("..#", "###")
     both = left | np.roll(right, 3, axis=2)
     away = np.roll(left, 4, axis=2)  # at the right edge of its window
-    improver = draw((both, GRID))
-    now = explain(
-        improver, (away, [(r, c - 4) for r, c in GRID]), (right, [(r, c + 3) for r, c in GRID])
-    )
-    assert now.counts.errors == 0
-    assert_undone(moves.merge, now, improver, both)
+    learned = [(away, [(r, c - 4) for r, c in GRID]), (right, [(r, c + 3) for r, c in GRID])]
+    assert_undone(moves.merge, [(both, GRID)], learned, errors=0)
 
 
 def test_dissolve_gives_a_shared_fragment_to_all_parts_that_have_it():
     """Merged with one of them alone it stays for the other, and nothing is gained."""
     fragment = part("###", "#.#", "###")
-    first, second = (
-        part("", "", "", "", "#######", "#"),
-        part("......#", "", "", "......#", "......#"),
-    )
-    improver = draw((fragment | first, GRID[:13]), (fragment | second, GRID[13:]))
-    now = explain(improver, (fragment, GRID), (first, GRID[:13]), (second, GRID[13:]))
-    assert now.counts.errors == 0
-    assert_undone(partial(moves.dissolve, f=0), now, improver, fragment | first, fragment | second)
+    first = part("", "", "", "", "#######", "#")
+    second = part("......#", "", "", "......#", "......#")
+    true = [(fragment | first, GRID[:13]), (fragment | second, GRID[13:])]
+    learned = [(fragment, GRID), (first, GRID[:13]), (second, GRID[13:])]
+    assert_undone(partial(moves.dissolve, f=0), true, learned, errors=0)
 
 
-def test_scratch_and_messages_place_features_anew():
-    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
-    now = explain(improver, (RING, GRID[:1]), (CROSS, GRID[13:14]))
-    assert_undone(moves.scratch, now, improver, RING, CROSS)
-    assert_undone(moves.place_by_messages, now, improver, RING, CROSS)
+@pytest.mark.parametrize("move", [moves.scratch, moves.place_by_messages])
+def test_scratch_and_messages_place_features_anew(move):
+    assert_undone(move, BOTH, [(RING, GRID[:1]), (CROSS, GRID[13:14])])
 
 
 def loose(extra):
@@ -352,14 +323,8 @@ def test_learning_returns_the_tidied_solution(monkeypatch):
     start = Outcome(now, -now.bits * math.log(2), Status.CONVERGED, 0, 0.0)
     monkeypatch.setattr(learning._Learner, "empty", lambda _: start)
     canvas = improver.canvas
-    learned = learning.learn(
-        canvas.images,
-        canvas.layer,
-        Priors(),
-        LearningOptions(n_init=1, max_iter=0),
-        np.random.default_rng(0),
-    )
-    found = learned.explanation
+    options, rng = LearningOptions(n_init=1, max_iter=0), np.random.default_rng(0)
+    found = learning.learn(canvas.images, canvas.layer, Priors(), options, rng).explanation
     assert found.bits <= now.bits + 1e-6
     assert matched_iou(found.weights(), np.stack([ring, bar | pixel])).min() == 1
 
@@ -374,24 +339,9 @@ def test_pieces_are_counted_over_all_channels():
     assert moves.count_pieces(found) == 1
 
 
-EVERY_MOVE = {
-    "polish": moves.polish,
-    "scratch": moves.scratch,
-    "merge": moves.merge,
-    "birth": moves.birth,
-    "split": moves.split,
-    "divide": moves.divide,
-    "subtract": moves.subtract,
-    "crop": moves.crop,
-    "tidy": moves.tidy,
-    "shift": moves.shift,
-    "grow": moves.grow,
-    "trim": moves.trim,
-    "complete": moves.complete,
-    "delete": partial(moves.delete, f=0),
-    "absorb": partial(moves.absorb, f=0),
-    "dissolve": partial(moves.dissolve, f=0),
-    "messages": moves.place_by_messages,
+OF_ALL = "polish scratch merge birth split divide subtract crop tidy shift grow trim complete"
+EVERY_MOVE = {name: getattr(moves, name) for name in [*OF_ALL.split(), "place_by_messages"]} | {
+    name: partial(getattr(moves, name), f=0) for name in ("delete", "absorb", "dissolve")
 }
 
 
@@ -414,7 +364,7 @@ def test_moves_survive_the_edges(name, border, kind):
 
 
 def test_the_search_finds_both_parts_from_nothing():
-    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
+    improver = draw(*BOTH)
     process = search.Search(improver, explain(improver), np.random.default_rng(0))
     outcome = run(process, Limits())
     assert outcome.status is Status.FINISHED
@@ -427,8 +377,8 @@ def test_the_search_finds_both_parts_from_nothing():
 
 
 def test_a_search_ends_where_another_ended():
-    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
-    truth = explain(improver, (RING, GRID[:13]), (CROSS, GRID[13:]))
+    improver = draw(*BOTH)
+    truth = explain(improver, *BOTH)
     first, again = (
         search.Search(improver, explain(improver), np.random.default_rng(0), known_ends=ends)
         for ends in ((), (truth.bits,))
@@ -452,7 +402,7 @@ def test_starts_that_agree_are_enough_unless_their_number_is_given(n_init, start
 
 
 def test_the_search_keeps_to_the_most_features():
-    improver = draw((RING, GRID[:13]), (CROSS, GRID[13:]))
+    improver = draw(*BOTH)
     limited = search.Search(improver, explain(improver), np.random.default_rng(0), max_features=1)
     outcome = run(limited, Limits())
     assert len(outcome.best.features) == 1

@@ -30,8 +30,9 @@ SHAPES = {
     "flat window": (2, 1, (5, 12), (1, 6), "full", 0.1),
 }
 K1, K0 = 2.5, 1.5
-EVERY_SHAPE = pytest.mark.parametrize("shape", SHAPES)
-SEEDS = pytest.mark.parametrize("seed", range(3))
+EVERY_PROBLEM = pytest.mark.parametrize(
+    ("shape", "seed"), list(itertools.product(SHAPES, range(3)))
+)
 
 
 class Problem:
@@ -116,16 +117,7 @@ class Problem:
         return after, changes, cover
 
 
-@EVERY_SHAPE
-@SEEDS
-def test_make_cover_adds_up_windows(shape, seed):
-    p = Problem(shape, seed)
-    cover = p.make_cover(p.placements)
-    np.testing.assert_array_equal(cover.reshape(p.canvas.sign.shape), p.cover(p.placements))
-
-
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 @pytest.mark.parametrize("ratio", [0.5, 1.0])
 def test_candidates_are_where_a_feature_fits(shape, seed, ratio):
     p = Problem(shape, seed)
@@ -142,8 +134,7 @@ def test_candidates_are_where_a_feature_fits(shape, seed, ratio):
     assert sorted(zip(*found, strict=True)) == wanted
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_tiles_hold_all_candidates_the_best_first(shape, seed):
     p = Problem(shape, seed)
     hs, ws = p.canvas.layer.placement_size
@@ -161,8 +152,7 @@ def test_tiles_hold_all_candidates_the_best_first(shape, seed):
             assert best == max(fits[here], default=0)
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_greedy_placement_is_what_it_says(shape, seed):
     p = Problem(shape, seed)
     cost = 1.1 * K1
@@ -173,8 +163,7 @@ def test_greedy_placement_is_what_it_says(shape, seed):
         assert p.gain(p.cover(placed[:k]), *placed[k]) > cost
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_greedy_placement_takes_the_best_first(shape, seed):
     """Without off pixels gains only fall, so the lazy queue is exact, to within a bucket."""
     p = Problem(shape, seed)
@@ -184,10 +173,8 @@ def test_greedy_placement_takes_the_best_first(shape, seed):
     positions, owners, bounds = p.candidates()
     assert len(placed)
     width = (bounds.max() - cost) / (kernels.BUCKETS - 1)
-    hs, ws = p.canvas.layer.placement_size
-    everywhere = [
-        (z // (hs * ws), f, z // ws % hs, z % ws) for z, f in zip(positions, owners, strict=True)
-    ]
+    n, r, c = kernels.locate.py_func(positions, p.geometry)
+    everywhere = list(zip(n, owners, r, c, strict=True))
     for k in range(len(placed) + 1):
         cover = p.cover(placed[:k])
         best = max(p.gain(cover, *where) for where in everywhere)
@@ -197,8 +184,7 @@ def test_greedy_placement_takes_the_best_first(shape, seed):
             assert best <= cost + 1e-6
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_exchange_never_loses(shape, seed):
     p = Problem(shape, seed, density=0.05)
     cost = 1.1 * K1
@@ -209,22 +195,18 @@ def test_exchange_never_loses(shape, seed):
     assert same == (changed == 0)
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_exchange_looks_again_only_where_it_matters(shape, seed):
     """Passing over placements around which nothing has changed changes nothing."""
-    cost = 1.1 * K1
-    found = [
-        Problem(shape, seed, density=0.05).exchange(
-            Problem(shape, seed, density=0.05).placements, cost, passes=4, again=again
-        )[0]
-        for again in (False, True)
-    ]
-    np.testing.assert_array_equal(*found)
+    problems = Problem(shape, seed, density=0.05), Problem(shape, seed, density=0.05)
+    few, all_again = (
+        p.exchange(p.placements, 1.1 * K1, passes=4, again=again)[0]
+        for p, again in zip(problems, (False, True), strict=True)
+    )
+    np.testing.assert_array_equal(few, all_again)
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_supplanting_never_loses(shape, seed):
     p = Problem(shape, seed, density=0.05)
     cost = 0.8 * K1
@@ -268,11 +250,10 @@ def test_exchange_puts_the_best_neighbour_in_place(shape, seed):
     n, _, r0, c0 = start[0]
     after, _, _ = p.exchange(start, cost)
     positions, owners, bounds = p.candidates()
-    hs, ws = p.canvas.layer.placement_size
     bare = p.cover(NOWHERE)
     gains = [p.gain(bare, *start[0])]
-    for z, f, bound in zip(positions, owners, bounds, strict=True):
-        i, r, c = z // (hs * ws), z // ws % hs, z % ws
+    where = kernels.locate.py_func(positions, p.geometry)
+    for i, r, c, f, bound in zip(*where, owners, bounds, strict=True):
         if i == n and abs(r - r0) < h and abs(c - c0) < w and bound > cost:
             gains.append(p.gain(bare, i, f, r, c))
     if max(gains) <= cost:
@@ -299,8 +280,7 @@ def slow_fit(p, W, placements, prior, sweeps):
     return W
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_fitted_weights_are_the_better_ones(shape, seed):
     p = Problem(shape, seed, F=2)
     W = p.W.astype(np.int8)
@@ -313,8 +293,7 @@ def test_fitted_weights_are_the_better_ones(shape, seed):
     np.testing.assert_array_equal(touched, (W != p.W).any(axis=(1, 2, 3)) | touched)
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_neighbours_are_counted_by_offset(shape, seed):
     p = Problem(shape, seed, F=3)
     placements = p.placements[np.lexsort(p.placements.T[[3, 2, 0]])]
@@ -331,15 +310,14 @@ def test_neighbours_are_counted_by_offset(shape, seed):
     assert len(got) == len(wanted)
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_evaluation_counts_the_cost_of_what_it_keeps(shape, seed):
     p = Problem(shape, seed)
     unused = p.placements[p.placements[:, 1] != 1]
     found = p.improver.evaluate(p.features, unused)
     layer = p.canvas.layer
     F = len(np.unique(unused[:, 1]))
-    np.testing.assert_array_equal(found.cover, p.make_cover(unused))
+    np.testing.assert_array_equal(found.cover.reshape(p.canvas.sign.shape), p.cover(unused))
     assert len(found.features) == F
     assert found.counts.placed == len(unused)
     assert found.counts.positions == F * layer.n_positions * p.canvas.n_images
@@ -351,17 +329,12 @@ def test_evaluation_counts_the_cost_of_what_it_keeps(shape, seed):
     assert len(everything.features) == 3
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_improvement_is_never_worse_than_its_first_round(shape, seed):
     p = Problem(shape, seed)
     start = p.improver.evaluate(p.features, p.placements)
-    one, three = (
-        p.improver.improve(
-            start.features, start.placements, start, np.random.default_rng(0), rounds
-        )
-        for rounds in (1, 3)
-    )
+    known = start.features, start.placements, start
+    one, three = (p.improver.improve(*known, np.random.default_rng(0), rounds) for rounds in (1, 3))
     assert three.bits <= one.bits
     for found in (one, three):
         again = p.improver.evaluate(found.features, found.placements)
@@ -377,13 +350,11 @@ def test_improvement_stops_before_it_gets_worse(bits, best, monkeypatch):
     start = p.improver.evaluate(p.features, p.placements)
     rounds = iter([replace(start, bits=float(x)) for x in bits])
     monkeypatch.setattr(p.improver, "evaluate", lambda *_: next(rounds))
-    assert (
-        p.improver.improve(p.features, p.placements, replace(start, bits=99.0), p.rng).bits == best
-    )
+    now = replace(start, bits=99.0)
+    assert p.improver.improve(p.features, p.placements, now, p.rng).bits == best
 
 
-@EVERY_SHAPE
-@SEEDS
+@EVERY_PROBLEM
 def test_recentring_changes_no_pixel(shape, seed):
     p = Problem(shape, seed)
     W = np.zeros_like(p.W)

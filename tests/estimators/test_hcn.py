@@ -97,19 +97,6 @@ def test_labels_of_a_few_images_are_enough():
     np.testing.assert_array_equal(model.classes_, [0, 1])
 
 
-def test_the_same_seed_gives_the_same_weights():
-    data = shapes(feature_size=9, jitter=2, n_images=8, random_state=0)
-    layers = [Layer(4, size=9, pool=2, perturbation=0.1), Layer(pool=2)]
-    first, second, other = (
-        HCN(layers, n_classes=2, max_iter=10, random_state=seed).fit(data.images)
-        for seed in (3, np.random.default_rng(3), 4)
-    )
-    for one, two in zip(first.weights_, second.weights_, strict=True):
-        np.testing.assert_array_equal(one, two)
-        assert one.any()
-    assert first.log_joint_ == second.log_joint_ != other.log_joint_
-
-
 @pytest.mark.parametrize("hide", ["mask", "NaN"])
 def test_missing_pixels_are_not_learned_from(hide):
     data = shapes(feature_size=9, jitter=1, n_images=40, random_state=0)
@@ -246,16 +233,6 @@ def test_answers_do_not_depend_on_the_images_beside(monkeypatch, data, method):
     np.testing.assert_allclose(*P, atol=1e-6)
     np.testing.assert_array_equal(*joint)
     np.testing.assert_array_equal(*clean)
-
-
-def test_more_images_than_a_batch_are_answered_in_order(data):
-    many = shapes(feature_size=21, n_images=520, random_state=4)
-    assert network.BATCH < 520
-    model = known(data, inference="forward")
-    assert model.score(many.images, many.labels) > 0.99
-    assert np.mean(model.cluster(many.images) == many.templates) > 0.99
-    clean = model.denoise(many.images)
-    assert (clean != many.images).mean() < 0.05
 
 
 def test_large_networks_are_used_in_small_batches(monkeypatch, data, fresh):

@@ -153,27 +153,19 @@ BAD_LAYERS = [
     ([Layer(size=3), Layer()], r"layers\[0\]\.n_features must be given; only the last layer"),
     ([Layer(2), Layer()], r"layers\[0\]\.size must be given; only the last layer"),
     ([Layer(0, size=3), Layer()], r"layers\[0\]\.n_features must be a whole number of at least 1"),
-    ([Layer(2.5, size=3), Layer()], r"layers\[0\]\.n_features must be a whole number"),
     ([Layer(3)], r"layers\[0\]\.n_features must be the number of templates.* = 1, got 3; leave"),
     ([Layer(size=0)], r"layers\[0\]\.size must be one positive whole number or two .*got 0"),
     ([Layer(size=(3, 3, 3))], r"layers\[0\]\.size must be"),
-    ([Layer(size=np.array(2.0))], r"layers\[0\]\.size must be"),
-    ([Layer(size=True)], r"layers\[0\]\.size must be"),
-    ([Layer(size="33")], r"layers\[0\]\.size must be"),
     ([Layer(pool=-1)], r"layers\[0\]\.pool must be one positive whole number or two"),
-    ([Layer(pool=(3, None))], r"layers\[0\]\.pool must be"),
     (
         [Layer(pool=(1, 32_768), pool_border="same")],
         r"layers\[0\]\.pool must have at most 32767 positions, got 1×32768; choose a smaller",
     ),
     ([Layer(pool_border="round")], r"layers\[0\]\.pool_border must be one of 'full', 'same', got"),
     ([Layer(perturbation=1)], r"layers\[0\]\.perturbation must be at least 0 .* below 1, got 1"),
-    ([Layer(perturbation="x")], r"layers\[0\]\.perturbation must be"),
     ([Layer(p_W=0)], r"layers\[0\]\.p_W must be larger than 0 and at most 0\.5 .*, got 0; leave"),
     ([Layer(p_W=0.6)], r"layers\[0\]\.p_W must be"),
-    ([Layer(p_W=True)], r"layers\[0\]\.p_W must be"),
     ([Layer(2, 3, damping=0), Layer()], r"layers\[0\]\.damping must be larger than 0 and at most"),
-    ([Layer(damping="a")], r"layers\[0\]\.damping must be"),
     ([Layer(size=9)], r"layers\[0\] does not fit: the grid below is 6×6, its pool of 3×3 \('full'"),
     ([Layer(pool=7)], r"leaves 0×0, and its features are 0×0; choose smaller"),
     ([Layer(2, 4), Layer()], r"layers\[1\] does not fit: the grid below is 1×1, its pool of 3×3"),
@@ -181,14 +173,9 @@ BAD_LAYERS = [
 
 BAD_OPTIONS = [
     ({"n_classes": 0}, "n_classes must be a whole number of at least 1, or None to take it from y"),
-    ({"n_classes": 1.5}, "n_classes must be"),
     ({"templates_per_class": 0}, "templates_per_class must be a whole number of at least 1, got 0"),
-    ({"templates_per_class": None}, "templates_per_class must be a whole number.*got None"),
-    ({"templates_per_class": True}, "templates_per_class must be"),
     ({"p01": 0.5}, r"p01 must lie strictly between 0 and 0\.5 .*got 0\.5; pass about the share"),
     ({"p10": 0}, "p10 must lie strictly"),
-    ({"p10": None}, "p10 must lie strictly between 0 and 0.5.*got None"),
-    ({"p01": "x"}, "p01 must lie strictly"),
     (
         {"inference": "magic"},
         "inference must be one of 'explain', 'forward', 'passing', 'match', got 'mag",
@@ -237,7 +224,7 @@ def test_a_bad_option_is_explained_before_learning(options, message, monkeypatch
 
 
 def test_bad_options_of_use_are_explained(data):
-    for options, message in BAD_OPTIONS[9:12]:
+    for options, message in BAD_OPTIONS[4:7]:
         model = known(data).set_params(**options)
         refused(lambda model=model: model.predict(data.images), message)
     refused(lambda: known(data).sample(0), "n must be a whole number of at least 1, got 0")
@@ -341,7 +328,6 @@ BAD_WEIGHTS = [
     (([W1, W2[:3]], 13), {}, r"a multiple of templates_per_class = 2 templates, got 3; set"),
     (([W1, W2], 13), {"n_classes": 3}, r"hold 3 classes × templates_per_class = 2 templates, got"),
     (([W1, W2], 13, ["a"]), {}, r"classes must hold 2 different names, one per class .*got \['a'"),
-    (([W1, W2], 13, ["a", "a"]), {}, "classes must hold 2 different names"),
     (([W1, W2], 13, "ab"), {}, "classes must hold 2 different names"),
     (([W1, W2], 13, [-1, 1]), {}, r"none of them -1 \(no label\), got \[-1, 1\]"),
     (([W1, W2], 13), {"p01": 1}, "p01 must lie strictly between"),
@@ -368,10 +354,7 @@ BAD_CLASS_LAYERS = [
     ({"categories": [0, 1, 2, 2], "classes": ["a", "b"]}, "classes must hold 3 different names"),
     ({"classes": ["a", None]}, "none of them -1"),
     ({"p_on": 0.5}, r"p_on must lie strictly between 0 and 0\.5 .*got 0\.5; leave it None for"),
-    ({"p_on": 0}, "p_on must lie strictly"),
-    ({"p_on": "x"}, "p_on must lie strictly"),
     ({"image_size": 12}, "image_size must be at least 13×13 to hold a template, got 12×12"),
-    ({"image_size": (20, 10)}, "image_size must be at least 13×13"),
     ({"image_size": 30.5}, "image_size must be one positive whole number or two"),
 ]
 

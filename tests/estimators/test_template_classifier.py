@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.pipeline import make_pipeline
 
 import hcnet
 from hcnet import HCN, Layer, TemplateClassifier
@@ -98,13 +96,6 @@ def test_missing_pixels_are_filled_in(model, digits):
     assert filled[mask].any()
     # Half of each digit is enough more often than not.
     assert model.score(test[:60], labels[:60], mask) > 0.5
-
-
-def test_clone_and_pipeline(digits):
-    grey, y = load_digits(return_X_y=True)
-    images = np.kron(grey[:100].reshape(-1, 8, 8) / 16, np.ones((1, 2, 2)))
-    pipeline = clone(make_pipeline(OrientedEdges(8), make(templates_per_class=3)))
-    assert pipeline.fit(images, y[:100]).score(images, y[:100]) > 0.9
 
 
 def test_the_history_is_of_the_matching_cost(model):

@@ -156,3 +156,33 @@ def log_joints(net, weights, X, observed, S):
         costs = np.array([value for mask, value in ways if mask == pack(S[k])])
         totals = (totals[:, None] + costs).ravel()
     return totals
+
+
+CLEAR = Noise(1e-4, 1e-3)  # evidence that reaches the top
+# Networks that messages are passed through.
+PASSING = {
+    "two levels": network(
+        layer(3, (3, 3), (2, 2)),
+        layer(3, (2, 2), (2, 2), perturbation=0.3),
+        image_size=(6, 6),
+        categories=(0, 0, 1),
+        noise=CLEAR,
+    ),
+    "two levels, same": network(
+        layer(2, (2, 2), (2, 3), "same"),
+        layer(2, (2, 3), (3, 1), "same"),
+        image_size=(4, 5),
+        channels=2,
+        categories=(0, 1),
+        p_on=0.1,
+        noise=CLEAR,
+    ),
+    "three levels": network(
+        layer(3, (2, 2), (2, 2)),
+        layer(2, (2, 2), (2, 1)),
+        layer(3, (1, 2), (1, 2), perturbation=0.2),
+        image_size=(5, 6),
+        categories=(0, 1, 1),
+        noise=CLEAR,
+    ),
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from definition import layer, network
+from definition import CLEAR, PASSING, layer, network
 
 from hcnet.archive.kinds import save
 from hcnet.engine.active import admission
@@ -16,37 +16,9 @@ from hcnet.hierarchy import network_messages
 from hcnet.hierarchy.decoding import forward
 from hcnet.hierarchy.network import sample, sample_templates
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, ink, passing_memory
-from hcnet.images import Images, Noise
+from hcnet.images import Images
 from tests.engine.dense_twin import dense_twin
 from tests.memory_peak import memory_peak
-
-CLEAR = Noise(1e-5, 1e-5)
-NETWORKS = {
-    "two levels": network(
-        layer(3, (4, 4), (2, 2)),
-        layer(3, (2, 2), (2, 2), perturbation=0.3),
-        image_size=(8, 8),
-        categories=(0, 0, 1),
-        noise=CLEAR,
-    ),
-    "two levels, several objects": network(
-        layer(2, (3, 3), (2, 3), "same"),
-        layer(2, (2, 3), (3, 1), "same"),
-        image_size=(6, 7),
-        channels=2,
-        categories=(0, 1),
-        p_on=0.1,
-        noise=CLEAR,
-    ),
-    "three levels": network(
-        layer(3, (3, 3), (2, 2)),
-        layer(2, (2, 2), (2, 1)),
-        layer(3, (1, 2), (1, 2), perturbation=0.2),
-        image_size=(7, 8),
-        categories=(0, 1, 1),
-        noise=CLEAR,
-    ),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +30,7 @@ def every_level_keeps_an_active_set(monkeypatch):
 
 
 def start(name, seed, certainty, engine="active", schedule="sequential"):
-    net, rng = NETWORKS[name], np.random.default_rng(seed)
+    net, rng = PASSING[name], np.random.default_rng(seed)
     weights = [rng.random(level.weight_shape) < 0.4 for level in net.levels]
     pixels, _ = sample(net, weights, sample_templates(net, 4, rng), rng)
     images = Images(pixels, rng.random(pixels.shape) < 0.95)
@@ -73,10 +45,10 @@ def start(name, seed, certainty, engine="active", schedule="sequential"):
 
 
 @pytest.mark.parametrize("certainty", [2.0, 8.0, HUGE])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", PASSING)
 def test_every_level_settles_at_a_fixed_point_of_the_dense_engine(name, certainty):
     """Given what it hears from its neighbours; all levels together need not settle."""
-    settled = [0] * len(NETWORKS[name].levels)
+    settled = [0] * len(PASSING[name].levels)
     for seed in range(10):
         net, _, _, passing = start(name, seed, certainty)
         for _ in range(5):
@@ -97,7 +69,7 @@ def test_every_level_settles_at_a_fixed_point_of_the_dense_engine(name, certaint
     assert min(settled) >= 2
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", PASSING)
 @pytest.mark.parametrize("schedule", SCHEDULE_NAMES)
 def test_the_first_pass_is_the_fast_forward_pass(name, schedule):
     net, weights, images, passing = start(name, 0, HUGE, schedule=schedule)
@@ -125,7 +97,7 @@ def test_what_is_left_out_on_the_way_down_changes_nothing(monkeypatch):
 
 def test_placements_that_have_become_probable_count_on_the_way_down_at_once():
     """Before they have messages of their own: as all placements do in the first pass."""
-    for name in NETWORKS:
+    for name in PASSING:
         net, _, _, passing = start(name, 1, 8.0)
         _, _, _, dense = start(name, 1, 8.0, engine="dense")
         for one in (passing, dense):
@@ -170,7 +142,7 @@ def test_the_memory_of_a_network_is_known(monkeypatch):
 
 
 def start_near_ink(name, seed, on=0.05, observed=0.9):
-    net, rng = NETWORKS[name], np.random.default_rng(seed)
+    net, rng = PASSING[name], np.random.default_rng(seed)
     shape = (4, net.n_channels, *net.image_size)
     images = Images(rng.random(shape) < on, rng.random(shape) < observed)
     priors = [rng.normal(0, 2, level.weight_shape).astype(np.float32) for level in net.levels]
@@ -179,7 +151,7 @@ def start_near_ink(name, seed, on=0.05, observed=0.9):
     return net, images, NetworkPassing(net, evidence, priors, allowed, ReadyEngine("beliefs"), rng)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", PASSING)
 def test_elements_without_ink_never_hear_that_they_are_on(name):
     """So that who has messages is known before a run, and for all of it."""
     explained = 0
@@ -197,7 +169,7 @@ def test_elements_without_ink_never_hear_that_they_are_on(name):
     assert explained > 0
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", PASSING)
 def test_pools_that_sleep_would_have_said_the_same(name, monkeypatch):
     found = []
     for asleep in (True, False):

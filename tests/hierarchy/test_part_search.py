@@ -8,19 +8,12 @@ from hcnet.engine.driver import Limits, Status
 from hcnet.hierarchy.convolution import _add_up
 from hcnet.hierarchy.explaining import agreeing, all_allowed
 from hcnet.images import Images
-from hcnet.memory import NotEnoughMemoryError
 from hcnet.templates import part_search
 from hcnet.templates.matching import match, shifted_windows
 from hcnet.templates.matching_kernels import count_shifts, match_all
 from hcnet.templates.part_search import PartImages, PartSearch, Placements
 from hcnet.templates.search_kernels import explain_all
-from hcnet.templates.template_learning import (
-    as_templates,
-    check_template_memory,
-    choose,
-    learn_templates,
-    medoids,
-)
+from hcnet.templates.template_learning import as_templates, choose, learn_templates, medoids
 
 LIMITS = Limits()
 
@@ -249,22 +242,6 @@ def test_learning_a_network_classifies_what_it_is_made_of():
     assert np.array_equal(learned.network.levels[0].window, net.levels[0].window)
 
 
-def test_memory_is_known_before():
-    net = network(layer(6, (6, 6), (3, 3)), layer(2, None), image_size=(30, 30), categories=(0, 1))
-    needed = check_template_memory(net, 100, None)
-    assert check_template_memory(net, 200, None) > needed
-    with pytest.raises(NotEnoughMemoryError, match=r"images per fit \(now 100\)"):
-        check_template_memory(net, 100, needed - 1)
-
-
-def test_nothing_at_all_is_learned_from_empty_images():
-    net = network(layer(3, (3, 3), (3, 3)), layer(2, None), image_size=(9, 9), categories=(0, 1))
-    X = np.zeros((4, 1, 9, 9), bool)
-    allowed = agreeing(net, np.array([0, 1, 0, 1]))
-    learned = learn_templates(net, whole(X), allowed, LIMITS, np.random.default_rng(0))
-    assert not any(W.any() for W in learned.weights)
-
-
 def test_nothing_is_compiled_again_for_parts_of_few_weights():
     """Arrays of one element are laid out like no others, unless told."""
     net = network(layer(3, (3, 3), (3, 3)), layer(2, None), image_size=(9, 9), categories=(0, 1))
@@ -274,6 +251,7 @@ def test_nothing_is_compiled_again_for_parts_of_few_weights():
         learned = learn_templates(net, whole(images), allowed, LIMITS, np.random.default_rng(0))
         match(net, learned.weights, whole(X), allowed)
         shifted_windows(net, learned.weights, whole(X), np.zeros(4, int))
+    assert not any(W.any() for W in learned.weights)  # nothing is learned from empty images
     # A loop over threads wraps what is compiled.
     loops = (loop.__wrapped__ for loop in (explain_all, match_all, _add_up))
     for compiled in (*loops, count_shifts):

@@ -21,10 +21,10 @@ LAYERS = (
     ("messages", "memory", "objective", "archive"),
     ("checkpoint",),
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
-    ("engine.placements", "model", "progress", "environment"),
-    ("refine",),
+    ("engine.placements", "progress", "environment"),
+    ("model", "refine"),
     ("learning",),
-    ("factorization", "hierarchy", "templates", "inference"),
+    ("factorization", "hierarchy", "templates"),
     ("online",),
     ("validation",),
     ("plotting",),

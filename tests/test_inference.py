@@ -5,8 +5,7 @@ import pytest
 from scipy.signal import convolve2d
 
 from hcnet.images import Images
-from hcnet.inference import codes, explain, placements_from_codes, reconstruct
-from hcnet.model import PartsModel
+from hcnet.model import PartsModel, codes_of, placements_from_codes
 from hcnet.objective import Priors, log_joint
 
 PRIORS = Priors(p_S=0.01, p_W=0.4, p01=0.01, p10=0.01)
@@ -26,7 +25,7 @@ def make(border, seed=0, n_features=3, channels=2, n=2, size=(9, 11), window=(3,
 @pytest.mark.parametrize("seed", range(4))
 def test_reconstruction_is_a_convolution_cut_at_one(border, seed):
     model, images, layer, S = make(border, seed)
-    got = reconstruct(model, np.argwhere(S), len(S), images.size)
+    got = model.reconstruct(np.argwhere(S), len(S), images.size)
     (oh, ow), (H, W) = layer.overhang, images.size
     for n in range(len(S)):
         for a in range(layer.n_channels):
@@ -41,7 +40,7 @@ def test_reconstruction_is_a_convolution_cut_at_one(border, seed):
 def test_codes_round_trip(border):
     _, _, layer, S = make(border)
     placements = np.argwhere(S)
-    table = codes(placements, layer, len(S))
+    table = codes_of(placements, layer, len(S))
     assert table.shape == (len(S), layer.n_features * layer.n_positions)
     np.testing.assert_array_equal(table.toarray().reshape(S.shape), S)
     back = placements_from_codes(table, layer)
@@ -50,7 +49,7 @@ def test_codes_round_trip(border):
 
 def test_codes_of_nothing():
     model, _, layer, _ = make("full", n_features=0)
-    table = codes(np.empty((0, 4), np.int64), layer, 2)
+    table = codes_of(np.empty((0, 4), np.int64), layer, 2)
     assert table.shape == (2, 0)
     assert placements_from_codes(table, layer).shape == (0, 4)
     assert model.features.shape[0] == 0
@@ -60,11 +59,11 @@ def test_codes_of_nothing():
 @pytest.mark.parametrize("seed", range(3))
 def test_explanation_is_at_least_as_probable_as_the_truth(border, seed):
     model, blank, _, S = make(border, seed)
-    clean = reconstruct(model, np.argwhere(S), len(S), blank.size)
+    clean = model.reconstruct(np.argwhere(S), len(S), blank.size)
     flip = np.random.default_rng(seed).random(clean.shape) < 0.01
     images = Images(clean ^ flip, blank.observed)
-    found = explain(model, images, np.random.default_rng(0))
-    made = reconstruct(model, found.placements, len(S), images.size)
+    found = model.explain(images, np.random.default_rng(0))
+    made = model.reconstruct(found.placements, len(S), images.size)
     errors = np.count_nonzero(made != images.pixels)
     assert errors == found.counts.errors
     truth = -S.sum() * np.log(0.01) - (S.size - S.sum()) * np.log(0.99)

@@ -84,7 +84,8 @@ def test_a_network_tells_its_passes():
     HCN([Layer(4, size=21), Layer()], n_classes=4, max_iter=4, random_state=0, callback=keep).fit(
         data.images
     )
-    assert steps == ["Start 1 of 2"] * 2 + ["Start 2 of 2"] * 2 + ["Best start"] * 2
+    assert steps[:4] == ["Start 1 of 2"] * 2 + ["Start 2 of 2"] * 2
+    assert steps[-1] == "Best start"
 
 
 @pytest.mark.parametrize(

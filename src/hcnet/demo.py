@@ -22,7 +22,6 @@ NOISE = 0.03
 # A little larger than the largest letter (9×11), as if its size were unknown.
 FEATURE_SIZE = (12, 12)
 
-
 PICTURES = ("image.png", "parts.png", "placements.png", "reconstruction.png", "overview.png")
 MODEL = "letters.hcn"
 PAGE = "page.png"  # the image itself, for commands that read image files
@@ -56,9 +55,11 @@ def run_demo(folder: Path, seed: int, verbose: bool, overwrite: bool = False) ->
         *_results(data, learner, reconstruction),
         ("Time", f"{seconds:.1f} s", "to learn; the first run also compiles"),
     ]
+    first, second = (max(len(row[k]) for row in rows) for k in range(2))
+    table = "\n".join(f"{name:<{first}}  {value:>{second}}  {note}" for name, value, note in rows)
     result: dict[str, Any] = {name: value for name, value, _ in rows}
     result |= {"folder": str(folder), "files": written}
-    return Demonstration(f"{_table(rows)}\n\nWritten to {folder}: {', '.join(written)}", result)
+    return Demonstration(f"{table}\n\nWritten to {folder}: {', '.join(written)}", result)
 
 
 def _prepare(folder: Path) -> None:
@@ -80,27 +81,14 @@ def _results(
     explained = int((reconstruction == data.images).sum())
     wrong = int((reconstruction != data.clean).sum())
     pixels = data.images.size
-    target = true_compression(data, FEATURE_SIZE)
+    equal = f"{explained:,} of {pixels:,} equal the reconstruction"
+    truth = f"{true_compression(data, FEATURE_SIZE):.2%} with the true parts at their true places"
     return [
         ("Parts found", f"{exact} of {len(data.features)}", "every pixel right (IoU 1)"),
-        (
-            "Pixels explained",
-            f"{explained / pixels:.2%}",
-            f"{explained:,} of {pixels:,} equal the reconstruction",
-        ),
+        ("Pixels explained", f"{explained / pixels:.2%}", equal),
         ("Wrong pixels", f"{wrong:,}", "reconstruction against the picture without noise"),
-        (
-            "Compression",
-            f"{learner.compression_ratio_:.2%}",
-            f"{target:.2%} with the true parts at their true places",
-        ),
+        ("Compression", f"{learner.compression_ratio_:.2%}", truth),
     ]
-
-
-def _table(rows: list[tuple[str, str, str]]) -> str:
-    first, second = (max(len(row[k]) for row in rows) for k in range(2))
-    lines = (f"{name:<{first}}  {value:>{second}}  {note}" for name, value, note in rows)
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def _write(

@@ -15,12 +15,14 @@ from hcnet.memory import machine_memory
 from hcnet.version import VERSION
 
 # What hcnet itself computes and draws with, in the order in which people ask for it.
-PACKAGES = ("hcnet", "numpy", "scipy", "numba", "scikit-learn", "pillow")
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "pillow")
 
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that results may depend on."""
-    return {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
+    # hcnet may run from a checkout that was never installed.
+    others = {name: metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), "hcnet": VERSION, **others}
 
 
 def environment() -> dict[str, Any]:
@@ -69,8 +71,3 @@ def gpus() -> list[str]:
     except (OSError, subprocess.SubprocessError):
         return []  # the tool is there, and no card that it could ask
     return [line.strip() for line in answer.stdout.splitlines() if line.strip()]
-
-
-def _version(name: str) -> str:
-    # hcnet may run from a checkout that was never installed.
-    return VERSION if name == "hcnet" else metadata.version(name)

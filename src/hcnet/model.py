@@ -1,14 +1,24 @@
-"""The single-layer model that learning returns, and its part of a file."""
+"""The single-layer model: its features in new images, and its part of a file."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, get_args
 
+import numpy as np
+from scipy import sparse
+
+from hcnet import objective
 from hcnet.archive import kinds
-from hcnet.images import BoolArray
+from hcnet.engine.driver import Status
+from hcnet.engine.placements import infer_placements, placement_memory
+from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
+from hcnet.memory import check_memory
 from hcnet.objective import Priors
+from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.explanation import NOWHERE, Explanation, IntArray
+from hcnet.solutions.improver import Improver
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +34,46 @@ class PartsModel:
         """The layer of these features for images of a size."""
         F, channels, h, w = self.features.shape
         return FeatureLayer(F, channels, (h, w), image_size, self.border)
+
+    def explain(
+        self, images: Images, rng: np.random.Generator, max_memory: int | None = None
+    ) -> Explanation:
+        """The most probable placements found, greedily with exchanges or by message passing."""
+        improver = Improver(Canvas(self.layer(images.size), images), self.priors)
+        features = [improver.feature(weights) for weights in self.features]
+        remedy = f"pass fewer images at a time (now {images.n_images}), or pieces of them"
+        check_memory("Finding the parts", placement_memory(features), max_memory, remedy)
+        placed = improver.place(features, NOWHERE, self.priors, rng, exchanges=4)
+        best = improver.evaluate(features, placed, prune=False)
+        if not features:
+            return best
+        outcome = infer_placements(features, improver, self.priors, rng)
+        if outcome.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        placed = improver.place(features, outcome.best.placements, self.priors, rng)
+        return min(
+            best,
+            outcome.best,
+            improver.evaluate(features, placed, prune=False),
+            key=lambda e: e.bits,
+        )
+
+    def reconstruct(
+        self, placements: IntArray, n_images: int, image_size: tuple[int, int]
+    ) -> BoolArray:
+        """R = bconv(S, W), cut to the images."""
+        layer = self.layer(image_size)
+        (H, W), (h, w), (oh, ow) = image_size, layer.feature_size, layer.overhang
+        board = np.zeros((n_images, layer.n_channels, H + 2 * oh, W + 2 * ow), bool)
+        for n, f, r, c in placements:
+            board[n, :, r : r + h, c : c + w] |= self.features[f]
+        return board[:, :, oh : oh + H, ow : ow + W]
+
+    def compression_ratio(self, images: Images, explanation: Explanation) -> float:
+        """The paper's ratio; features without a placement in these images cost nothing."""
+        improver = Improver(Canvas(self.layer(images.size), images), Priors())
+        used = improver.evaluate(explanation.features, explanation.placements)
+        return objective.compression_ratio(used.counts, images)
 
 
 def _checked(**attributes: Any) -> PartsModel:
@@ -48,3 +98,22 @@ PARTS_MODEL = kinds.object_of(
     border=kinds.choice(*get_args(Border)),
     image_size=kinds.size(),
 )
+
+
+def codes_of(placements: IntArray, layer: FeatureLayer, n_images: int) -> sparse.csr_array:
+    """S as a sparse matrix: a row per image, a column per feature and position."""
+    hs, ws = layer.placement_size
+    n, f, r, c = placements.T
+    shape = (n_images, layer.n_features * layer.n_positions)
+    table = sparse.coo_array((np.ones(len(n), np.int8), (n, (f * hs + r) * ws + c)), shape=shape)
+    return table.tocsr()
+
+
+def placements_from_codes(table: sparse.sparray, layer: FeatureLayer) -> IntArray:
+    """Inverse of `codes_of`."""
+    hs, ws = layer.placement_size
+    coordinates = sparse.coo_array(table)
+    n, column = coordinates.coords[0], coordinates.coords[1]
+    on = coordinates.data != 0
+    columns = [n[on], column[on] // (hs * ws), column[on] // ws % hs, column[on] % ws]
+    return np.stack(columns, axis=1).astype(np.int64)

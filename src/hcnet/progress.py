@@ -78,29 +78,27 @@ class Progress:
             if measurement.note:
                 self._bar.set_postfix_str(measurement.note, refresh=False)
             self._bar.update()
-        if self._callback is not None:
-            self._callback(self._described(measurement, state))
+        if self._callback is None:
+            return
+        assert self._estimator is not None
+        estimator, seconds = self._estimator, time.perf_counter() - self._began
+        number = self._history[-1].iteration + 1 if self._history else 1
+        self._history.append(record(measurement, number, seconds))
+        step = Step(
+            stage=self._stage,
+            iteration=self._iteration,
+            total=self._total,
+            seconds=seconds,
+            objective=measurement.objective,
+            figure=measurement.figure,
+            note=measurement.note,
+            history=list(self._history),
+            model=lambda: estimator(state()),
+        )
+        self._callback(step)
 
     def close(self) -> None:
         """Leave the finished bar on the screen."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-    def _described(self, measurement: Measurement, state: State) -> Step:
-        seconds = time.perf_counter() - self._began
-        number = self._history[-1].iteration + 1 if self._history else 1
-        self._history.append(record(measurement, number, seconds))
-        estimator = self._estimator
-        assert estimator is not None
-        return Step(
-            self._stage,
-            self._iteration,
-            self._total,
-            seconds,
-            measurement.objective,
-            measurement.figure,
-            measurement.note,
-            list(self._history),
-            lambda: estimator(state()),
-        )

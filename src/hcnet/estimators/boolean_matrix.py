@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet import inference
 from hcnet.checkpoint import EVERY, digest
 from hcnet.checks import check_count, check_optional_count, check_random_state
 from hcnet.engine.driver import Status
@@ -181,7 +180,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
             )
         images = Images(values[:, :, None, None], observed[:, :, None, None])
         rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
-        found = inference.explain(self._model, images, rng, most)
+        found = self._model.explain(images, rng, most)
         codes = np.zeros((len(values), len(self.components_)), bool)
         codes[found.placements[:, 0], found.placements[:, 1]] = True
         return codes

@@ -16,7 +16,6 @@ from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet import inference
 from hcnet.archive.kinds import saveable
 from hcnet.archive.nodes import Node
 from hcnet.checkpoint import EVERY, Checkpoint, digest
@@ -29,7 +28,7 @@ from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.learn import Learned, learn
 from hcnet.learning.options import AUTO_FEATURES
 from hcnet.memory import check_memory
-from hcnet.model import PARTS_MODEL, PartsModel
+from hcnet.model import PARTS_MODEL, PartsModel, codes_of, placements_from_codes
 from hcnet.objective import compression_ratio, estimate, log_joint
 from hcnet.online.minibatches import Minibatch, grouped
 from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
@@ -302,7 +301,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         """
         given, found = self._explain(X, mask)
         layer = self._model.layer(given.images.size)
-        return inference.codes(found.placements, layer, given.images.n_images)
+        return codes_of(found.placements, layer, given.images.n_images)
 
     def placements(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
         """Placements of the parts in X: rows of image, feature, row, column (as `placements_`)."""
@@ -324,8 +323,8 @@ class FeatureLearner(TransformerMixin, Estimator):
                 f"{layer.n_positions} positions) for images of {size[0]}×{size[1]}, got "
                 f"{table.shape[1]}; pass image_size=(height, width) if they are of other images."
             )
-        placed = inference.placements_from_codes(table, layer)
-        return inference.reconstruct(self._model, placed, table.shape[0], size)
+        placed = placements_from_codes(table, layer)
+        return self._model.reconstruct(placed, table.shape[0], size)
 
     def render(
         self,
@@ -354,7 +353,7 @@ class FeatureLearner(TransformerMixin, Estimator):
                 f"of {size[0]}×{size[1]} with {len(self.features_)} features, got "
                 f"{rows[wrong][0].tolist()}; pass n_images or image_size if they are others."
             )
-        return inference.reconstruct(self._model, inside, n, size)
+        return self._model.reconstruct(inside, n, size)
 
     def denoise(self, X: ArrayLike, mask: ArrayLike | None = None) -> BoolArray:
         """The reconstruction of X by its parts, without the noise; in the shape of X."""
@@ -373,7 +372,7 @@ class FeatureLearner(TransformerMixin, Estimator):
     def compression_ratio(self, X: ArrayLike, mask: ArrayLike | None = None) -> float:
         """(E(S) + E(W) + E(X-R)) / E(X), as in the paper's Table 1; the parts save bits below 1."""
         given, found = self._explain(X, mask)
-        return inference.compression_ratio(self._model, given.images, found)
+        return self._model.compression_ratio(given.images, found)
 
     def _shape(self, images: Images) -> PartsShape:
         """Number and size of features for such images; 0 features leave the number open."""
@@ -472,7 +471,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         check_feature_size(self.features_.shape[2:], given.images.size, self._model.border)
         # Inference breaks ties at random; the same images must always get the same answer.
         rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
-        return given, inference.explain(self._model, given.images, rng, most)
+        return given, self._model.explain(given.images, rng, most)
 
     def _size(self, image_size: Any) -> tuple[int, int]:
         """The size of images to draw: as given, or that of the training images."""
@@ -485,7 +484,7 @@ class FeatureLearner(TransformerMixin, Estimator):
     def _reconstruction(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[ImageInput, BoolArray]:
         given, found = self._explain(X, mask)
         n, size = given.images.n_images, given.images.size
-        return given, inference.reconstruct(self._model, found.placements, n, size)
+        return given, self._model.reconstruct(found.placements, n, size)
 
     def __sklearn_tags__(self) -> Any:
         tags = takes_images(super().__sklearn_tags__())

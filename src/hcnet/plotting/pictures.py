@@ -203,7 +203,8 @@ def _explain(
         for n, f, row, column in model._corners(explanation, images).tolist():
             i, j = np.nonzero(model.features_[f].any(axis=0))
             places[n].append((f, i + row, j + column))
-        return images, model._reconstruction(images, explanation), places
+        placed, n = explanation.placements, images.n_images
+        return images, model._model.reconstruct(placed, n, images.size), places
     images = model._check(X, mask).images
     found = configuration(model._model, images, model._inference())
     places = []

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hcnet import inference
 from hcnet.hierarchy.decoding import Configuration, nodes
 from hcnet.hierarchy.inference import configuration
 from hcnet.hierarchy.network_model import NetworkModel
@@ -62,7 +61,7 @@ def parts_content(
     if X is not None and not (live and known):
         given, found = model._explain(X, mask)
         images, placed = given.images, model._corners(found, given.images)
-        ratio = inference.compression_ratio(model._model, given.images, found)
+        ratio = model._model.compression_ratio(given.images, found)
     elif known:
         placed, ratio = model.placements_, model.compression_ratio_
         if X is not None:

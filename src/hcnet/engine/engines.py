@@ -11,7 +11,7 @@ import numpy as np
 from hcnet.engine.active.active_layer import ActivePassing, active_memory
 from hcnet.engine.base import FeaturePassing, PoolUpdater
 from hcnet.engine.cpu import CPUEngine
-from hcnet.engine.dense import DensePassing
+from hcnet.engine.dense import DensePassing, TreeEngine
 from hcnet.engine.near_ink import BeliefPassing, belief_memory
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import GPU_SCHEDULE, Schedule, ScheduleName
@@ -126,31 +126,17 @@ class ReadyEngine:
         if self.uses_ink and ink is not None:
             return BeliefPassing(layer, ink, evidence, *priors, rng, same_order)
         if not self.keeps_active_set(layer, len(evidence), int(observed.sum())):
-            return self.start_dense(layer, observed, evidence, *priors, rng, same_order)
+            trees = trees_of(observed, rng, same_order)
+            return DensePassing(self.trees(), layer, trees, evidence, *priors)
         if not self.gpu:
             return ActivePassing(layer, observed, evidence, *priors)
         from hcnet.engine.cuda.active_set import ActiveCUDAPassing  # only where there is a GPU
 
         return ActiveCUDAPassing(layer, observed, evidence, *priors)
 
-    def start_dense(
-        self,
-        layer: FeatureLayer,
-        observed: BoolArray,
-        evidence: FloatArray,
-        placement_prior: FloatArray | float,
-        weight_prior: FloatArray,
-        rng: np.random.Generator,
-        same_order: bool = False,
-        keep: bool = True,
-    ) -> DensePassing:
-        """A feature layer that stores all messages, on the processor.
-
-        Without `keep` messages enter the beliefs and are forgotten: for trees visited once.
-        """
-        engine = ReferenceEngine() if self.name == "reference" else CPUEngine()
-        trees = trees_of(observed, rng, same_order)
-        return DensePassing(engine, layer, trees, evidence, placement_prior, weight_prior, keep)
+    def trees(self) -> TreeEngine:
+        """The functions that update messages of trees, where all are stored: on the processor."""
+        return ReferenceEngine() if self.name == "reference" else CPUEngine()
 
     def memory(
         self, layer: FeatureLayer, n_images: int, n_trees: int, n_ink: int | None = None
@@ -176,7 +162,7 @@ class ReadyEngine:
             from hcnet.engine.cuda.pools import CUDAPools
 
             return CUDAPools()
-        return ReferenceEngine() if self.name == "reference" else CPUEngine()
+        return self.trees()
 
     def in_stored_order(self) -> ReadyEngine:
         """The same, undamped, with trees in the order in which they are stored."""

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, restore
 from hcnet.archive.nodes import Node
+from hcnet.engine.dense import DensePassing
 from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.engine.engines import ReadyEngine
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.message_passing import placement_prior, weight_prior
 from hcnet.learning.options import dead_start, starting_priors
-from hcnet.messages import Layout
+from hcnet.messages import Layout, trees_of
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
 from hcnet.online.minibatches import Minibatch, join
@@ -162,13 +163,13 @@ class PartsStream(Stream):
         layer = self.shape.layer(images.size)
         assert self._priors.p_S is not None
         before = self.weights()
-        passing = self.options.start_dense(
+        passing = DensePassing(
+            self.options.trees(),
             layer,
-            images.observed,
+            trees_of(images.observed, self.rng),
             images.evidence_on_grid(self._priors.noise),
             placement_prior(self._priors.p_S),
             self.beliefs.prior()[0],
-            self.rng,
             keep=False,
         )
         passing.sweep(self.options.schedule, self.rng, self.options.share)

@@ -123,10 +123,10 @@ def _both_ways(evidence: FloatArray) -> list[FloatArray]:
 class Annealing(Stateful):
     """From random factors to a good state; a step is one sweep."""
 
+    total = SWEEPS + RELAX + 1  # steps
+
     def __init__(self, table: Table, rank: int, fixed: Priors, rng: np.random.Generator) -> None:
-        self._table = table
-        self._fixed = fixed
-        self._rng = rng
+        self._table, self._fixed, self._rng = table, fixed, rng
         self._sampler = Sampler(table, rng)
         p = np.sqrt(1 - (1 - table.density) ** (1 / rank))
         rows, columns = table.shape
@@ -142,11 +142,6 @@ class Annealing(Stateful):
         self._evidence = np.geomspace(FIRST, last, SWEEPS)
         self._parameters: Parameters | None = None
         self._done = 0
-
-    @property
-    def total(self) -> int:
-        """The number of steps."""
-        return SWEEPS + RELAX + 1
 
     def step(self) -> bool:
         """One sweep; the last step climbs to a maximum."""
@@ -215,10 +210,7 @@ class PosteriorMean(Stateful):
         rng: np.random.Generator,
         sweeps: int = SWEEPS,
     ) -> None:
-        self._table = table
-        self._fixed = fixed
-        self._shared = shared
-        self._rng = rng
+        self._table, self._fixed, self._shared, self._rng = table, fixed, shared, rng
         self._sampler = Sampler(table, rng)
         self._factors = start.copy()
         self._burn_in = sweeps // 5
@@ -227,8 +219,7 @@ class PosteriorMean(Stateful):
         self._every = max(1, table.values.size // 200_000)
         self._sum = np.zeros(table.shape, np.float32)
         self._votes_S, self._votes_W = np.zeros(start.S.shape), np.zeros(start.W.shape)
-        self.n_samples = 0
-        self._done = 0
+        self.n_samples = self._done = 0
         self._parameters = estimate_parameters(start, table, fixed, shared)
 
     def step(self) -> bool:

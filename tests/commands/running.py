@@ -91,6 +91,13 @@ def inside(*arguments):
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
+def run(*arguments):
+    """The same for a command that must succeed."""
+    result = inside(*arguments)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
 def one_sentence(result, code=1):
     """The error of a command that failed as it should; no traceback, nothing beside it."""
     assert result.returncode == code, (result.returncode, result.stdout, result.stderr)

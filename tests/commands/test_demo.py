@@ -23,20 +23,13 @@ def demo(tmp_path_factory):
     return hcnet("demo", "--output", folder, "--force"), folder, refused
 
 
-def test_demo_finds_every_letter(demo):
-    result, _, _ = demo
+def test_demo_finds_every_letter_and_writes_pictures_and_model(demo):
+    result, folder, refused = demo
+    assert "image.png exists already" in one_sentence(refused, 3)
     assert result.returncode == 0, result.stderr
     assert "8 of 8" in result.stdout
     rows = [line for line in result.stdout.splitlines() if line.startswith("Wrong pixels")]
     assert rows[0].split()[2] == "0"
-
-
-def test_demo_replaces_nothing_unless_told(demo):
-    assert "image.png exists already" in one_sentence(demo[2], 3)
-
-
-def test_demo_writes_pictures_and_model(demo):
-    _, folder, _ = demo
     for name in PICTURES:
         with Image.open(folder / name) as picture:
             picture.verify()

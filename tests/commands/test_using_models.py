@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
-from running import inside, one_sentence
+from running import inside, one_sentence, run
 
 from hcnet import HCN, FeatureLearner
 from hcnet.image_files import read_images
@@ -37,11 +37,10 @@ def test_denoise_gives_what_the_library_gives_in_the_look_of_the_scan(
 
 @pytest.mark.parametrize("name", ["out.tif", "out.npz", "out"])
 def test_denoise_writes_many_images_in_several_ways(parts, folder, tmp_path, name):
-    result = inside(
+    run(
         "denoise", parts[0], folder / "scans", "-o", tmp_path / name, "--picture",
         tmp_path / "errors.png",
     )  # fmt: skip
-    assert result.returncode == 0, result.stderr
     expected = FeatureLearner.load(parts[0]).denoise(read_images(folder / "scans").X)
     assert (read_images(tmp_path / name).X.reshape(expected.shape) == expected).all()
     assert (tmp_path / "errors.png").is_file()
@@ -73,8 +72,7 @@ def test_inpaint_fills_in_under_the_mask_and_nowhere_else(parts, folder, tmp_pat
     assert (tmp_path / "triptych.png").is_file()
     none = inside("inpaint", parts[0], scan, "-o", tmp_path / "b.npy")
     assert "No pixel is missing" in one_sentence(none)
-    wrong = inside("inpaint", parts[0], scan, "--mask", scan, "-o", tmp_path / "b.npy", "--json")
-    assert wrong.returncode == 0
+    run("inpaint", parts[0], scan, "--mask", scan, "-o", tmp_path / "b.npy", "--json")
     half = folder / "half.npy"
     np.save(half, np.ones((3, 5)))
     wrong = inside("inpaint", parts[0], scan, "--mask", half, "-o", tmp_path / "c.npy")
@@ -101,14 +99,13 @@ def test_encode_and_render_are_each_other_s_opposite(parts, folder, tmp_path, hc
 
 def test_codes_as_json_carry_the_size_and_empty_images(parts, tmp_path):
     np.save(tmp_path / "blank.npy", np.zeros((2, 10, 13), bool))
-    result = inside(
+    run(
         "encode", parts[0], tmp_path / "blank.npy", "-o", tmp_path / "c.json", "--picture",
         tmp_path / "p.png",
     )  # fmt: skip
-    assert result.returncode == 0, result.stderr
     told = json.loads((tmp_path / "c.json").read_text())
     assert told["placements"] == []
-    assert inside("render", parts[0], tmp_path / "c.json", "-o", tmp_path / "d.npy").returncode == 0
+    run("render", parts[0], tmp_path / "c.json", "-o", tmp_path / "d.npy")
     assert np.load(tmp_path / "d.npy").shape == (2, 1, 10, 13)
 
 
@@ -162,10 +159,7 @@ def test_encode_draws_what_explains_the_images_of_a_network(network, folder, tmp
     with np.load(folder / "shapes.npz") as data:
         X = data["X"][:4]
     np.save(tmp_path / "four.npy", X)
-    result = inside(
-        "encode", network[0], tmp_path / "four.npy", "--picture", tmp_path / "p.png", "--quiet"
-    )
-    assert result.returncode == 0, result.stderr
+    run("encode", network[0], tmp_path / "four.npy", "--picture", tmp_path / "p.png", "--quiet")
     model = HCN.load(network[0])
     with Image.open(tmp_path / "p.png") as picture:
         assert (np.asarray(picture) == np.asarray(show_explanation(model, X))).all()
@@ -190,20 +184,13 @@ def test_sample_draws_images_of_a_class(network, tmp_path, hcnet):
     assert "cat" in one_sentence(unknown)
 
 
-@pytest.mark.parametrize("command", ["classify", "cluster"])
-def test_parts_have_no_classes(parts, folder, command):
-    result = inside(command, parts[0], folder / "scans")
-    assert f"{command} needs a network" in one_sentence(result)
-
-
-def test_other_commands_that_need_another_model_say_so(parts, network, tmp_path):
-    assert "sample needs a network" in one_sentence(
-        inside("sample", parts[0], "-o", tmp_path / "a.png")
-    )
+@pytest.mark.parametrize("command", ["classify", "cluster", "sample", "render"])
+def test_commands_that_need_another_model_say_so(parts, network, folder, tmp_path, command):
     (tmp_path / "a.csv").write_text("file,page,part,row,column\nx,0,0,0,0\n")
-    said = one_sentence(inside("render", network[0], tmp_path / "a.csv", "-o", tmp_path / "a.png"))
-    assert "render needs parts" in said
-    assert "use hcnet denoise" in said
+    words = {"sample": [], "render": [tmp_path / "a.csv"]}.get(command, [folder / "scans"])
+    model = network[0] if command == "render" else parts[0]
+    said = one_sentence(inside(command, model, *words, "-o", tmp_path / "a.png"))
+    assert f"{command} needs {'parts' if command == 'render' else 'a network'}" in said
 
 
 def test_report_is_one_file_about_the_model_and_the_images(parts, folder, tmp_path, hcnet):
@@ -252,11 +239,10 @@ def test_names_that_cannot_be_written_to_are_refused_before_the_work(
 
 
 def test_learn_writes_a_report_while_and_after_it_learns(folder, tmp_path):
-    result = inside(
+    result = run(
         "learn", folder / "scans", "--feature-size", 7, "--n-init", 1, "-o", tmp_path / "a.hcn",
         "--live", tmp_path / "live.html", "--report", tmp_path / "r.html",
     )  # fmt: skip
-    assert result.returncode == 0, result.stderr
     assert "watch" in result.stderr
     for name in ("live.html", "r.html"):
         text = (tmp_path / name).read_text(encoding="utf-8")
@@ -269,14 +255,10 @@ def test_a_model_without_parts_is_no_reason_to_fail(tmp_path):
     np.save(tmp_path / "blank.npy", np.zeros((9, 9), bool))
     model = tmp_path / "a.hcn"
     words = ["--feature-size", 3, "--n-init", 1, "--max-iter", 1, "-o", model, "--json"]
-    result = inside("learn", tmp_path / "blank.npy", *words)
-    assert result.returncode == 0, result.stderr
+    result = run("learn", tmp_path / "blank.npy", *words)
     told = json.loads(result.stdout, parse_constant=pytest.fail)
     assert told["parts"] == 0
-    assert inside("show", model).returncode == 0
-    assert inside("encode", model, tmp_path / "blank.npy").stdout == "file,page,part,row,column\n"
-    report = inside("report", model, tmp_path / "blank.npy", "-o", tmp_path / "r.html")
-    assert report.returncode == 0, report.stderr
-    assert (
-        inside("denoise", model, tmp_path / "blank.npy", "-o", tmp_path / "b.png").returncode == 0
-    )
+    run("show", model)
+    assert run("encode", model, tmp_path / "blank.npy").stdout == "file,page,part,row,column\n"
+    run("report", model, tmp_path / "blank.npy", "-o", tmp_path / "r.html")
+    run("denoise", model, tmp_path / "blank.npy", "-o", tmp_path / "b.png")

@@ -197,14 +197,13 @@ def _explain(
 ) -> tuple[Images, BoolArray, list[list[Place]]]:
     """The images, their reconstruction, and the parts of each image."""
     if not is_network(model):
-        given, explanation = model._explain(X, mask)
-        images = given.images
+        rows = model.placements(X, mask)
+        images = check_images(X, mask, warn=False).images
         places: list[list[Place]] = [[] for _ in range(images.n_images)]
-        for n, f, row, column in model._corners(explanation, images).tolist():
+        for n, f, row, column in rows.tolist():
             i, j = np.nonzero(model.features_[f].any(axis=0))
             places[n].append((f, i + row, j + column))
-        placed, n = explanation.placements, images.n_images
-        return images, model._model.reconstruct(placed, n, images.size), places
+        return images, model.render(rows, images.n_images, images.size), places
     images = model._check(X, mask).images
     found = configuration(model._model, images, model._inference())
     places = []

@@ -55,15 +55,6 @@ class ImageView:
     about: str = ""
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A chart, with the same in words for readers who cannot see it."""
-
-    title: str
-    chart: str  # HTML
-    text: str
-
-
 @dataclass
 class Content:
     """A whole report."""
@@ -75,7 +66,8 @@ class Content:
     images: list[ImageView] = field(default_factory=list)
     images_note: str = ""
     channels: int = 1
-    pictures: list[Picture] = field(default_factory=list)
+    # Charts: title, HTML, and the same in words for readers who cannot see it.
+    pictures: list[tuple[str, str, str]] = field(default_factory=list)
     code: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)

@@ -14,15 +14,7 @@ from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray, Images
 from hcnet.plotting.charts import confusion_counts
 from hcnet.plotting.pictures import drawn_features
-from hcnet.reporting.content import (
-    Content,
-    LayerView,
-    PartView,
-    Picture,
-    number_of,
-    runs,
-    shown_images,
-)
+from hcnet.reporting.content import Content, LayerView, PartView, number_of, runs, shown_images
 from hcnet.reporting.page import confusion
 from hcnet.validation.images import check_images
 
@@ -169,7 +161,7 @@ def network_content(
         if predicted.ndim == 1:
             table = confusion(*confusion_counts(y, predicted, model.classes_))
             text = f"True classes against predicted ones; {right:.2%} are right."
-            content.pictures.append(Picture("Classes", table, text))
+            content.pictures.append(("Classes", table, text))
     return content, images
 
 

@@ -53,9 +53,9 @@ def page(content: Content) -> str:
     }
     live, refresh = html.escape(content.live), content.refresh
     pictures = [
-        f'<figure><div role="img" aria-label="{html.escape(one.text)}">{one.chart}</div>'
-        f"<figcaption>{html.escape(one.title)}</figcaption></figure>"
-        for one in content.pictures
+        f'<figure><div role="img" aria-label="{html.escape(text)}">{chart}</div>'
+        f"<figcaption>{html.escape(title)}</figcaption></figure>"
+        for title, chart, text in content.pictures
     ]
     pieces = {
         "TITLE": html.escape(content.title),

@@ -18,7 +18,7 @@ from hcnet.estimators.base import plain
 from hcnet.images import Images
 from hcnet.plotting.charts import curve_points
 from hcnet.progress import Step
-from hcnet.reporting.content import Content, Picture
+from hcnet.reporting.content import Content
 from hcnet.reporting.model_content import (
     network_content,
     network_figures,
@@ -183,8 +183,7 @@ def _add_training(content: Content, model: Any, step: Step | None) -> None:
             f"{last.objective:,.0f}."
         )
         if points := curve_points(history):
-            chart = curve(points, last.figure)
-            content.pictures.insert(0, Picture("Learning", chart, text))
+            content.pictures.insert(0, ("Learning", curve(points, last.figure), text))
     if step is not None:
         of = "" if step.total is None else f" of about {step.total}"
         content.live = (

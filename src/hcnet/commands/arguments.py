@@ -62,15 +62,14 @@ def add_drawn_images(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_picture(parser: argparse.ArgumentParser, help: str) -> None:
-    """A picture beside the result."""
-    parser.add_argument("--picture", type=Path, metavar="FILE", help=f"{help} (.png)")
+def add_file(parser: argparse.ArgumentParser, name: str, help: str) -> None:
+    """An optional file."""
+    parser.add_argument(name, type=Path, metavar="FILE", help=help)
 
 
 def add_mask(parser: argparse.ArgumentParser, more: str = "") -> None:
     """The missing pixels of the images."""
-    help = f"image or array in which missing pixels are bright or 1{more}"
-    parser.add_argument("--mask", type=Path, metavar="FILE", help=help)
+    add_file(parser, "--mask", f"image or array in which missing pixels are bright or 1{more}")
 
 
 def threshold(text: str) -> float | str:

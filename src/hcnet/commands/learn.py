@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hcnet import names
@@ -188,19 +187,12 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         option = f"--{name.replace('_', '-')}"
         help = f"with --stream: {text}"
         parser.add_argument(option, type=kind, default=argparse.SUPPRESS, metavar="N", help=help)
-    parser.add_argument(
-        "--checkpoint",
-        type=Path,
-        metavar="FILE",
-        help="save the state of learning now and then; the same command continues from there",
-    )
-    parser.add_argument(
-        "--every", type=float, metavar="SECONDS", help="time between two checkpoints"
-    )
-    parser.add_argument("--report", type=Path, metavar="FILE", help="also write a report (.html)")
-    parser.add_argument(
-        "--live", type=Path, metavar="FILE", help="rewrite the report (.html) during learning"
-    )
+    help = "save the state of learning now and then; the same command continues from there"
+    arguments.add_file(parser, "--checkpoint", help)
+    help = "time between two checkpoints"
+    parser.add_argument("--every", type=float, metavar="SECONDS", help=help)
+    arguments.add_file(parser, "--report", "also write a report (.html)")
+    arguments.add_file(parser, "--live", "rewrite the report (.html) during learning")
     add_learning_options(parser)
 
 

@@ -34,7 +34,7 @@ def _restore_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_model(parser)
     arguments.add_images(parser)
     arguments.add_output(parser, arguments.IMAGES_OUT)
-    arguments.add_picture(parser, "also draw the images before and after")
+    arguments.add_file(parser, "--picture", "also draw the images before and after (.png)")
 
 
 def _inpaint_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def _encode_arguments(parser: argparse.ArgumentParser) -> None:
     arguments.add_output(
         parser, "write to this file, .csv or .json (default: a table to the terminal)", False
     )
-    arguments.add_picture(parser, "also draw the parts over the images")
+    arguments.add_file(parser, "--picture", "also draw the parts over the images (.png)")
 
 
 def _render_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,12 +89,8 @@ def _classify_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--labels", metavar="FILE", help="true labels, as in learn: also print the accuracy"
     )
-    parser.add_argument(
-        "--confusion",
-        type=Path,
-        metavar="FILE",
-        help="with --labels: draw the confusion matrix (.png; needs matplotlib)",
-    )
+    help = "with --labels: draw the confusion matrix (.png; needs matplotlib)"
+    arguments.add_file(parser, "--confusion", help)
 
 
 def _denoise(options: argparse.Namespace) -> int:

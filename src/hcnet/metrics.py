@@ -111,8 +111,7 @@ def true_explanation(
     parts[:, :, :true_h, :true_w] = data.features  # the corner of the window stays the same
     layer = FeatureLayer(len(parts), images.n_channels, (h, w), images.size, border)
     placements = data.placements + np.array([0, 0, *layer.overhang])
-    inside = (placements[:, 2:] >= 0) & (placements[:, 2:] < layer.placement_size)
     improver = Improver(Canvas(layer, images), Priors())
     features = [improver.feature(part) for part in parts]
-    found = improver.evaluate(features, placements[inside.all(axis=1)], prune=False)
-    return improver, found
+    placements = placements[improver.canvas.inside(placements)]
+    return improver, improver.evaluate(features, placements, prune=False)

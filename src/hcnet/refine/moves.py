@@ -140,7 +140,7 @@ def subtract(now: Explanation, improver: Improver, rng: np.random.Generator) -> 
         features[f] = improver.feature(now.features[f].weights & ~board[:, h : 2 * h, w : 2 * w])
         extra = now.placements[now.placements[:, 1] == f] + [0, 0, dr, dc]
         extra[:, 1] = g
-        placements = np.concatenate([now.placements, _inside(extra, canvas)])
+        placements = np.concatenate([now.placements, extra[canvas.inside(extra)]])
         yield Proposal(features, placements)
 
 
@@ -298,7 +298,7 @@ def shift(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
         features, placements = list(now.features), now.placements.copy()
         features[f] = improver.feature(gains[:, top : top + h, left : left + w] > 0)
         placements[placements[:, 1] == f] += [0, 0, top - h + 1, left - w + 1]
-        placements = _inside(placements, canvas)
+        placements = placements[canvas.inside(placements)]
         # Gains do not add up where placements of the same feature overlap.
         if improver.evaluate(features, placements).bits < now.bits - 1e-6:
             yield Proposal(features, placements)
@@ -418,13 +418,7 @@ def _pairs(placements: IntArray, f: int, g: int, dr: int, dc: int) -> tuple[IntA
 def _joined(pairs: IntArray, top: int, left: int, f: int, canvas: Canvas) -> IntArray:
     joined = pairs + np.array([0, 0, top, left])
     joined[:, 1] = f
-    return _inside(joined, canvas)
-
-
-def _inside(placements: IntArray, canvas: Canvas) -> IntArray:
-    hs, ws = canvas.layer.placement_size
-    r, c = placements[:, 2], placements[:, 3]
-    return placements[(r >= 0) & (r < hs) & (c >= 0) & (c < ws)]
+    return np.asarray(joined[canvas.inside(joined)])
 
 
 def _without(features: Sequence[Feature], placements: IntArray, gone: list[int]) -> Proposal:

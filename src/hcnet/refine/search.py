@@ -151,25 +151,18 @@ class Search(Stateful):
 
     def saved_fields(self, finished: bool) -> Fields:
         """The solution, and how far the search has come."""
+        number = kinds.whole_number()
         statistics = kinds.object_of(
-            MoveStatistics,
-            tried=kinds.whole_number(),
-            accepted=kinds.whole_number(),
-            bits_saved=kinds.number(),
+            MoveStatistics, tried=number, accepted=number, bits_saved=kinds.number()
         )
-        failed = kinds.dict_of(kinds.optional(kinds.whole_number()))
+        failed = kinds.dict_of(kinds.optional(number))
         return {
             "rng": kinds.generator(),
-            "_seed": kinds.whole_number(),
             "now": self.saved_best,
             "statistics": kinds.dict_of(statistics),
-            "_idle": kinds.whole_number(),
-            "_done": kinds.whole_number(),
-            "_round_began": kinds.whole_number(),
-            "_opened": kinds.flag(),
-            "_helped": kinds.flag(),
-            "_order": kinds.optional(kinds.list_of(kinds.whole_number())),
-            "_at": kinds.whole_number(),
+            **dict.fromkeys(("_seed", "_idle", "_done", "_round_began", "_at"), number),
+            **dict.fromkeys(("_opened", "_helped"), kinds.flag()),
+            "_order": kinds.optional(kinds.list_of(number)),
             "_failed": kinds.constant({}) if finished else failed,
         }
 

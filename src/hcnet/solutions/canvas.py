@@ -61,6 +61,11 @@ class Canvas:
         c = np.minimum(pixels % width, ws - 1)
         return np.asarray((pixels // image * -(-hs // h) + r // h) * -(-ws // w) + c // w)
 
+    def inside(self, placements: NDArray[np.int64]) -> BoolArray:
+        """Which placements (rows: image, feature, r, c) are at positions of S."""
+        at = placements[:, 2:]
+        return np.asarray(((at >= 0) & (at < self.layer.placement_size)).all(axis=1))
+
     def offsets(self, weights: BoolArray) -> NDArray[np.int64]:
         """Flat padded pixels that a feature (channels, h, w) covers, from its position on."""
         a, i, j = np.nonzero(weights)

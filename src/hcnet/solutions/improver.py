@@ -147,8 +147,7 @@ class Improver:
         positions, fits, owned, begin, best = concatenate_candidates(features)
         added = kernels.place_greedily(self._sign, cover, positions, fits, owned, model)
         placements = np.concatenate([placements, added])
-        visited = np.zeros(len(placements), np.int64)
-        changed = np.zeros(len(best), np.int64)
+        changed, last_turn = np.zeros(len(best), np.int64), 0
         if now is not None and len(placements):
             fresh = [f for f, feature in enumerate(features) if feature not in now.features]
             good = _promising(features, fresh, owned, 2 * cost / k1)
@@ -156,13 +155,13 @@ class Improver:
             placements = kernels.supplant(
                 self._sign, cover, placements, positions[good], owners, model
             )
-            visited = np.zeros(len(placements), np.int64)
             if near and tuple(features) != now.features:
-                visited[:] = 1
+                last_turn = 1
                 i, r, c = kernels.locate.py_func(positions[good], geometry)
                 corners = i * geometry[0] + r * geometry[1] + c
                 changed[self.canvas.tiles(corners)] = 1
                 changed[self.canvas.tiles(np.flatnonzero(cover != now.cover))] = 1
+        visited = np.full(len(placements), last_turn)
         tiled = positions, fits, begin, best
         for _ in range(exchanges):
             turn = rng.permutation(len(placements))
@@ -226,7 +225,6 @@ class Improver:
         centred = list(features)
         placements = placements.copy()
         h, w = self.canvas.layer.feature_size
-        hs, ws = self.canvas.layer.placement_size
         inside = np.ones(len(placements), bool)
         for f, feature in enumerate(features):
             top, bottom, left, right = feature.box
@@ -234,12 +232,11 @@ class Improver:
             dc = (w - (right - left + 1)) // 2 - left
             if dr or dc:
                 mine = placements[:, 1] == f
-                r, c = placements[mine, 2] - dr, placements[mine, 3] - dc
-                fits = (r >= 0) & (r < hs) & (c >= 0) & (c < ws)
+                moved = placements[mine] - [0, 0, dr, dc]
+                fits = self.canvas.inside(moved)
                 if not fits.all() and self.canvas.layer.border == "valid":
                     continue
-                placements[mine, 2], placements[mine, 3] = r, c
-                inside[mine] = fits
+                placements[mine], inside[mine] = moved, fits
                 centred[f] = self.feature(np.roll(feature.weights, (dr, dc), (1, 2)))
         return centred, placements[inside]
 

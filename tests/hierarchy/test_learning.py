@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -71,7 +72,9 @@ def learn(net, images, allowed=None, seed=0, **options):
     if allowed is None:
         allowed = np.ones((images.n_images, net.classes.n_templates), bool)
     given = {"damping": (0.1,) * len(net.levels), "n_init": 1, "max_iter": 40, **options}
-    return learn_network(net, images, allowed, NetworkOptions(**given), np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    outcome, memory = learn_network(net, images, allowed, NetworkOptions(**given), rng)
+    return SimpleNamespace(memory=memory, **vars(outcome), **vars(outcome.best))
 
 
 def matched(learned, true):

@@ -202,11 +202,12 @@ class HCN(NetworkClassifier):
                 return now
 
             allowed, progress = agreeing(network, labels.codes), self._progress(so_far)
-            learned = learn_network(network, images, allowed, options, rng, progress, keeper)
+            run = network, images, allowed, options, rng, progress, keeper
+            outcome, memory = learn_network(*run)
         self._forget()
-        self._publish(NetworkModel(network, learned.weights, labels.classes))
-        self._store_run(learned)
-        self.log_joint_, self.memory_ = learned.log_joint, learned.memory
+        self._publish(NetworkModel(network, outcome.best.weights, labels.classes))
+        self._store_run(outcome)
+        self.log_joint_, self.memory_ = outcome.objective, memory
         return self
 
     def fit_stream(

@@ -45,12 +45,6 @@ class Scene:
     images: Images
     up: Sequence[FloatArray]  # messages up to S¹ … Sᴸ
 
-    @classmethod
-    def look(cls, network: Network, weights: Weights, images: Images) -> Scene:
-        """Make the forward pass."""
-        up = forward(network, weights, images.evidence(network.noise))
-        return cls(network, weights, images, up)
-
     def single(self, entries: NDArray[np.int64]) -> BoolArray:
         """The top S with one entry per image: a template at a position."""
         top = np.zeros((len(entries), self.up[-1][0].size), bool)

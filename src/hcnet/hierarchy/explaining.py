@@ -77,10 +77,11 @@ def explain(
     """
     if allowed is None:
         allowed = all_allowed(network, images.n_images)
-    scene = Scene.look(network, weights, images)
+    up = forward(network, weights, images.evidence(network.noise))
+    scene = Scene(network, weights, images, up)
     if network.classes.p_on is not None:
         return _several(scene, allowed, candidates)
-    few = _candidates(network, template_scores(network, scene.up[-1], allowed), candidates)
+    few = _candidates(network, template_scores(network, up[-1], allowed), candidates)
     best = decode(scene, scene.single(few[0]), compare=candidates > 1)
     if candidates == 1:
         return best
@@ -100,11 +101,10 @@ def explain_classes(
 
     Parts are moved only in images for which several classes are in question.
     """
-    scene = Scene.look(network, weights, images)
+    up = forward(network, weights, images.evidence(network.noise))
+    scene = Scene(network, weights, images, up)
     everything = all_allowed(network, images.n_images)
-    few = _candidates(
-        network, template_scores(network, scene.up[-1], everything), max(candidates, 2)
-    )
+    few = _candidates(network, template_scores(network, up[-1], everything), max(candidates, 2))
     score, rivals = _scores(scene, few)
     category = network.entry_categories[few]
     leader = np.take_along_axis(category, score.argmax(axis=0)[None], axis=0)

@@ -16,7 +16,7 @@ from scipy.special import logit
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.checkpoint import Checkpoint
-from hcnet.engine.driver import Limits, Measurement, Outcome, Record, Status, interruptible, run
+from hcnet.engine.driver import Limits, Measurement, Outcome, Status, interruptible, run
 from hcnet.engine.engines import ReadyEngine
 from hcnet.hierarchy.explaining import explain, joint_function, joint_memory
 from hcnet.hierarchy.network import Network, Weights
@@ -55,19 +55,6 @@ class NetworkOptions:
     def passes(self) -> int:
         """Passes of a start."""
         return PASSES if self.max_iter is None else self.max_iter
-
-
-@dataclass
-class LearnedNetwork:
-    """The weights, and how learning went."""
-
-    weights: list[BoolArray]
-    log_joint: float
-    status: Status
-    n_iter: int
-    seconds: float
-    memory: int
-    history: list[Record]
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +165,8 @@ def learn_network(
     rng: np.random.Generator,
     progress: Progress | None = None,
     keeper: Checkpoint | None = None,
-) -> LearnedNetwork:
-    """Learn all weights.
+) -> tuple[Outcome[Decided], int]:
+    """Learn all weights: the outcome of the best start, and the bytes that learning takes.
 
     `allowed` (images, templates) leaves out the templates that contradict a label.
     """
@@ -212,20 +199,14 @@ def learn_network(
         progress.close()
     process, outcome = race.leader.process, race.leader.outcome
     decided = process.vote() if options.vote else outcome.best
-    status = outcome.status
-    if status is Status.ITERATION_LIMIT and options.max_iter is None:
-        status = Status.PASSES_DONE  # it wanders around a solution: more would not be better
+    if outcome.status is Status.ITERATION_LIMIT and options.max_iter is None:
+        # It wanders around a solution: more passes would not be better.
+        outcome.status = Status.PASSES_DONE
     reassigned = process.decide(reassign_templates(network, decided.weights, images, allowed))
     decided = max(decided, reassigned, key=lambda one: one.log_joint)
-    return LearnedNetwork(
-        decided.weights,
-        decided.log_joint,
-        status,
-        outcome.n_iter,
-        time.perf_counter() - began,
-        memory,
-        outcome.history,
-    )
+    outcome.best, outcome.objective = decided, decided.log_joint
+    outcome.seconds = time.perf_counter() - began
+    return outcome, memory
 
 
 class _Start:

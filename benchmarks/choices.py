@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from benchmarks.shape_models import compare, test_set, wrong
-from hcnet import HCN, Layer
+from hcnet import HCN, Engine, Layer
 from hcnet.datasets import shapes
 
 SIZE = 19
@@ -25,8 +25,8 @@ CHOICES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "p_W 0.3": ({"p_W": 0.3}, {}),
     "noise 1e-2": ({}, {"p01": 1e-2, "p10": 1e-2}),
     "noise 1e-4": ({}, {"p01": 1e-4, "p10": 1e-4}),
-    "per-image": ({}, {"schedule": "per-image"}),
-    "blocks": ({}, {"schedule": "blocks"}),
+    "per-image": ({}, {"engine": Engine(schedule="per-image")}),
+    "blocks": ({}, {"engine": Engine(schedule="blocks")}),
 }
 
 

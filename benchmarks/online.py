@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from benchmarks.shape_models import compare, test_set, true_network, wrong
-from hcnet import HCN, FeatureLearner, Layer
+from hcnet import HCN, Engine, FeatureLearner, Layer
 from hcnet.datasets import shapes, small_letters
 from hcnet.engine.engines import ReadyEngine
 from hcnet.images import Images
@@ -32,7 +32,11 @@ from hcnet.solutions.improver import Improver
 # More features than the five characters: who runs a stream does not know how many there are.
 FEATURES, WINDOW = 8, 12
 SETTINGS = {
-    "30 images, one batch, 100 sweeps": {"n_images": 30, "damping": 0.8, "max_iter": 100},
+    "30 images, one batch, 100 sweeps": {
+        "n_images": 30,
+        "engine": Engine("active", damping=0.8),
+        "max_iter": 100,
+    },
     "30 images, online, 100 epochs": {"n_images": 30, "batch_size": 5, "epochs": 100},
     "3000 images, online, 1 epoch": {"n_images": 3000, "batch_size": 5, "epochs": 1},
 }

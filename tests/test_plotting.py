@@ -29,10 +29,11 @@ from hcnet.plotting.drawing import (
     MISSING,
     PALE,
     PALETTE,
+    draw_places,
+    drawn_features,
     text_image,
     text_sheet,
 )
-from hcnet.plotting.pictures import draw_places, drawn_features
 
 WHITE = (255, 255, 255)
 BLACK = (0, 0, 0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hcnet.datasets import mnist
-from hcnet.datasets.mnist_files import cache_folder, fetch
+from hcnet.datasets.mnist import cache_folder, fetch
 
 NAMES = (
     "train-images-idx3-ubyte",

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hcnet import names
-from hcnet.commands import arguments, command
-from hcnet.commands.command import Command, aligned, note, print_result, read
+from hcnet.commands import command
+from hcnet.commands.command import Command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,8 +39,8 @@ TITLES = {
 # Keys of a layer, as the parameters of `hcnet.Layer`, and the conversion of their texts.
 LAYER_KEYS: dict[str, Callable[[str], Any]] = {
     "n_features": int,
-    "size": arguments.size,
-    "pool": arguments.size,
+    "size": command.size,
+    "pool": command.size,
     "pool_border": str,
     "perturbation": float,
     "p_W": float,
@@ -71,7 +71,7 @@ class Option(NamedTuple):
 
 OPTIONS = (
     Option("n_features", int, "largest number of parts", (PARTS,)),
-    Option("feature_size", arguments.size, "window of a part, such as 12x12", (PARTS,)),
+    Option("feature_size", command.size, "window of a part, such as 12x12", (PARTS,)),
     Option("border", str, "whether parts may reach over the border", (PARTS,), ("full", "valid")),
     Option("algorithm", str, "message passing, or refined by moves", (PARTS,), names.ALGORITHMS),
     Option("p_S", float, "probability that a placement is on", (PARTS,)),
@@ -79,9 +79,9 @@ OPTIONS = (
     Option("p01", float, "probability that an on pixel is seen off", PASSING),
     Option("p10", float, "probability that an off pixel is seen on", PASSING),
     Option("n_parts", int, "number of parts", (TEMPLATES,)),
-    Option("part_size", arguments.size, "window of a part, such as 7x7", (TEMPLATES,)),
-    Option("pool", arguments.size, "window in which pixels of a part shift", (TEMPLATES,)),
-    Option("template_pool", arguments.size, "window in which parts shift", (TEMPLATES,)),
+    Option("part_size", command.size, "window of a part, such as 7x7", (TEMPLATES,)),
+    Option("pool", command.size, "window in which pixels of a part shift", (TEMPLATES,)),
+    Option("template_pool", command.size, "window in which parts shift", (TEMPLATES,)),
     Option("pool_border", str, "same: parts may lie at the border", (TEMPLATES,), ("same", "full")),
     Option("n_classes", int, "number of classes; without labels, of clusters", CLASSES),
     Option("templates_per_class", int, "number of templates of each class", CLASSES),
@@ -90,12 +90,12 @@ OPTIONS = (
     Option("n_init", int, "number of starts", PASSING),
     Option("max_iter", int, "sweeps, passes or rounds per start", ALL),
     Option("max_seconds", float, "stop after about this time", ALL),
-    Option("max_memory", arguments.amount, "largest memory for learning, such as 2GiB", ALL),
+    Option("max_memory", command.amount, "largest memory for learning, such as 2GiB", ALL),
     Option("engine", str, "storage of the messages", PASSING, names.ENGINE_NAMES),
     Option("schedule", str, "order of the message updates", PASSING, names.SCHEDULE_NAMES),
     Option("damping", float, "share of a new message that is taken", (PARTS,)),
     Option("device", str, "processor or GPU", PASSING, names.DEVICE_NAMES),
-    Option("random_state", arguments.seed, "seed: the same one gives the same result", ALL),
+    Option("random_state", command.seed, "seed: the same one gives the same result", ALL),
 )
 
 
@@ -123,7 +123,7 @@ def add_learning_options(parser: argparse.ArgumentParser) -> None:
         else:
             settings |= {"type": option.kind, "choices": option.choices}
             if option.choices is None:
-                settings["metavar"] = "HxW" if option.kind is arguments.size else "N"
+                settings["metavar"] = "HxW" if option.kind is command.size else "N"
         groups[option.of].add_argument(f"--{option.name.replace('_', '-')}", **settings)
 
 
@@ -171,15 +171,15 @@ def parameters(options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.add_images(parser)
-    arguments.add_output(parser, "the model file to write, for example letters.hcn")
+    command.add_images(parser)
+    command.add_output(parser, "the model file to write, for example letters.hcn")
     parser.add_argument(
         "--labels",
         metavar="FILE",
         help="labels of a network: a line per image, a table of file and label, an array, or the "
         "word folders for the names of the folders that the images are in; -1 is no label",
     )
-    arguments.add_mask(parser)
+    command.add_mask(parser)
     parser.add_argument(
         "--stream", action="store_true", help="read each image once, in memory that does not grow"
     )
@@ -188,11 +188,11 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         help = f"with --stream: {text}"
         parser.add_argument(option, type=kind, default=argparse.SUPPRESS, metavar="N", help=help)
     help = "save the state of learning now and then; the same command continues from there"
-    arguments.add_file(parser, "--checkpoint", help)
+    command.add_file(parser, "--checkpoint", help)
     help = "time between two checkpoints"
     parser.add_argument("--every", type=float, metavar="SECONDS", help=help)
-    arguments.add_file(parser, "--report", "also write a report (.html)")
-    arguments.add_file(parser, "--live", "rewrite the report (.html) during learning")
+    command.add_file(parser, "--report", "also write a report (.html)")
+    command.add_file(parser, "--live", "rewrite the report (.html) during learning")
     add_learning_options(parser)
 
 
@@ -204,7 +204,7 @@ def _run(options: argparse.Namespace) -> int:
     kind, given = parameters(options)
     _check(options, kind)
     began = time.perf_counter()
-    images = read(options, options.mask, first=FIRST_IMAGES if options.stream else None)
+    images = command.read(options, options.mask, first=FIRST_IMAGES if options.stream else None)
     y = None
     if options.labels is not None:  # of all images of a stream: labels fit into memory
         files = files_of_images(options.images) if options.stream else images.files
@@ -215,7 +215,7 @@ def _run(options: argparse.Namespace) -> int:
     seconds = time.perf_counter() - began
     _write_reports(options, model, images, y)
     figures = summary(model) | {"seconds": round(seconds, 3), "model": str(options.output)}
-    print_result(options, figures, _text(figures))
+    command.print_result(options, figures, _text(figures))
     interrupted = model.status_ == Status.INTERRUPTED.value
     return command.INTERRUPTED if interrupted else command.DONE
 
@@ -243,7 +243,7 @@ def _estimator(
 
         live = LiveReport(options.live, images.X, images.mask, images.names, options.force)
         given["callback"] = live
-        note(options, f"watch {options.live} in a browser.")
+        command.note(options, f"watch {options.live} in a browser.")
     if kind == NETWORK:
         given["layers"] = [hcnet.Layer(**layer) for layer in options.layers]
     model: Model = getattr(hcnet, kind)(**given)
@@ -308,7 +308,7 @@ def _text(figures: dict[str, Any]) -> str:
         ("Status", figures["status"]),
         ("Model", figures["model"]),
     ]
-    return aligned(rows)
+    return command.aligned(rows)
 
 
 COMMANDS = (

@@ -7,50 +7,41 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from hcnet.commands import arguments
-from hcnet.commands.command import (
-    DONE,
-    Command,
-    aligned,
-    load_model,
-    note,
-    on_a_terminal,
-    print_result,
-    read,
-)
+from hcnet.commands import command
+from hcnet.commands.command import Command
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
 
 def _show_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.add_model(parser)
-    arguments.add_output(parser, "also draw it into this picture (.png)", required=False)
+    command.add_model(parser)
+    command.add_output(parser, "also draw it into this picture (.png)", required=False)
     parser.add_argument(
         "--scale", type=int, metavar="N", help="screen pixels per pixel in the picture"
     )
 
 
 def _report_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.add_model(parser)
-    arguments.add_images(parser, required=False)
+    command.add_model(parser)
+    command.add_images(parser, required=False)
     parser.add_argument("--labels", metavar="FILE", help="true labels of a network, as in learn")
-    arguments.add_output(parser, "the report to write (.html)")
+    command.add_output(parser, "the report to write (.html)")
 
 
 def _show(options: argparse.Namespace) -> int:
-    model = load_model(options.model)
+    model = command.load_model(options.model)
     from hcnet import FeatureLearner
     from hcnet.reporting import summary
 
     figures = summary(model)
     describe: Any = _parts_text if isinstance(model, FeatureLearner) else _network_text
-    print_result(options, figures, describe(model, figures))
+    command.print_result(options, figures, describe(model, figures))
     if options.output is not None:
         from hcnet.plotting import save_picture, show_model
 
         save_picture(show_model(model, scale=options.scale), options.output, options.force)
-        note(options, f"drawn into {options.output}.")
-    return DONE
+        command.note(options, f"drawn into {options.output}.")
+    return command.DONE
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -58,10 +49,10 @@ def _report(options: argparse.Namespace) -> int:
     from hcnet.image_files import read_labels
     from hcnet.reporting import report
 
-    model = load_model(options.model)
+    model = command.load_model(options.model)
     about: dict[str, Any] = {}
     if options.images:
-        images = read(options)
+        images = command.read(options)
         about = {"X": images.X, "mask": images.mask, "names": images.names}
     if options.labels is not None:
         if isinstance(model, FeatureLearner):
@@ -72,7 +63,7 @@ def _report(options: argparse.Namespace) -> int:
     path = report(model, options.output, **about, overwrite=options.force)
     size = path.stat().st_size
     text = f"{path}: {size / 1000:,.0f} kB"
-    return print_result(options, {"report": str(path), "bytes": size}, text)
+    return command.print_result(options, {"report": str(path), "bytes": size}, text)
 
 
 def _parts_text(model: Any, figures: dict[str, Any]) -> str:
@@ -82,7 +73,7 @@ def _parts_text(model: Any, figures: dict[str, Any]) -> str:
         *_shared_rows(figures),
         ("Density", f"p_S {figures['p_S']:.2g}, p_W {figures['p_W']:.2g}"),
     ]
-    return f"{aligned(rows)}\n\n{_sheet(model.features_, 'part')}".rstrip()
+    return f"{command.aligned(rows)}\n\n{_sheet(model.features_, 'part')}".rstrip()
 
 
 def _network_text(model: Any, figures: dict[str, Any]) -> str:
@@ -103,7 +94,7 @@ def _network_text(model: Any, figures: dict[str, Any]) -> str:
                 name = f"class {model.template_classes_[f]}: template {f}"
             below = ", ".join(f"{part} at {r},{c}" for part, r, c in parts) or "nothing"
             lines.append(f"{name} = layer {k - 1}: {below}")
-    return "\n".join([aligned(rows), "", *lines, "", _sheet(model.weights_[0], "feature")])
+    return "\n".join([command.aligned(rows), "", *lines, "", _sheet(model.weights_[0], "feature")])
 
 
 def _shared_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
@@ -129,9 +120,9 @@ def _demo_arguments(parser: argparse.ArgumentParser) -> None:
     help = "folder for pictures and model"
     parser.add_argument("--output", "-o", type=Path, required=True, metavar="DIR", help=help)
     parser.add_argument(
-        "--seed", type=arguments.seed, default=0, metavar="N", help="another picture (default: 0)"
+        "--seed", type=command.seed, default=0, metavar="N", help="another picture (default: 0)"
     )
-    arguments.add_force(parser)
+    command.add_force(parser)
 
 
 def _completion_arguments(parser: argparse.ArgumentParser) -> None:
@@ -141,8 +132,8 @@ def _completion_arguments(parser: argparse.ArgumentParser) -> None:
 def _demo(options: argparse.Namespace) -> int:
     from hcnet.demo import run_demo
 
-    found = run_demo(options.output, options.seed, on_a_terminal(options), options.force)
-    return print_result(options, found.result, found.text)
+    found = run_demo(options.output, options.seed, command.on_a_terminal(options), options.force)
+    return command.print_result(options, found.result, found.text)
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -161,7 +152,7 @@ def _info(options: argparse.Namespace) -> int:
         ("gpu", "; ".join(found["gpus"]) or "none"),
         ("device=cuda", "ready" if found["cuda"] is None else f"not available: {found['cuda']}"),
     ]
-    return print_result(options, found, aligned(rows))
+    return command.print_result(options, found, command.aligned(rows))
 
 
 def _completion(options: argparse.Namespace) -> int:
@@ -177,7 +168,7 @@ def _completion(options: argparse.Namespace) -> int:
             if action.type is Path or action.metavar == "FILE":
                 action.complete = shtab.FILE
     print(shtab.complete(options.parser, options.shell))
-    return DONE
+    return command.DONE
 
 
 COMMANDS = (

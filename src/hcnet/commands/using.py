@@ -13,16 +13,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hcnet.commands import arguments
-from hcnet.commands.command import (
-    Command,
-    aligned,
-    load_model,
-    note,
-    print_result,
-    read,
-    write_table,
-)
+from hcnet.commands import command
+from hcnet.commands.command import Command
 
 if TYPE_CHECKING:
     from hcnet.image_files import ImageSet
@@ -31,57 +23,57 @@ COLUMNS = ("part", "row", "column")
 
 
 def _restore_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.add_model(parser)
-    arguments.add_images(parser)
-    arguments.add_output(parser, arguments.IMAGES_OUT)
-    arguments.add_file(parser, "--picture", "also draw the images before and after (.png)")
+    command.add_model(parser)
+    command.add_images(parser)
+    command.add_output(parser, command.IMAGES_OUT)
+    command.add_file(parser, "--picture", "also draw the images before and after (.png)")
 
 
 def _inpaint_arguments(parser: argparse.ArgumentParser) -> None:
     _restore_arguments(parser)
-    arguments.add_mask(parser, "; without it, NaN in .npy files")
+    command.add_mask(parser, "; without it, NaN in .npy files")
 
 
 def _encode_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.add_model(parser)
-    arguments.add_images(parser)
-    arguments.add_output(
+    command.add_model(parser)
+    command.add_images(parser)
+    command.add_output(
         parser, "write to this file, .csv or .json (default: a table to the terminal)", False
     )
-    arguments.add_file(parser, "--picture", "also draw the parts over the images (.png)")
+    command.add_file(parser, "--picture", "also draw the parts over the images (.png)")
 
 
 def _render_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.add_model(parser)
+    command.add_model(parser)
     parser.add_argument(
         "codes", type=Path, metavar="CODES", help="a .csv or .json file that encode wrote"
     )
-    arguments.add_drawn_images(parser)
+    command.add_drawn_images(parser)
     parser.add_argument(
         "--image-size",
-        type=arguments.size,
+        type=command.size,
         metavar="HxW",
         help="size of the images (default: that in .json, or of the images learned from)",
     )
 
 
 def _sample_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.add_model(parser)
+    command.add_model(parser)
     parser.add_argument("-n", type=int, default=1, metavar="N", help="images (default: 1)")
     parser.add_argument("--label", help="draw this class only")
     parser.add_argument(
-        "--random-state", type=arguments.seed, metavar="N", help="seed: the same images again"
+        "--random-state", type=command.seed, metavar="N", help="seed: the same images again"
     )
     parser.add_argument(
         "--clean", action="store_true", help="without noise and shifts of single pixels"
     )
-    arguments.add_drawn_images(parser)
+    command.add_drawn_images(parser)
 
 
 def _cluster_arguments(parser: argparse.ArgumentParser) -> None:
-    arguments.add_model(parser)
-    arguments.add_images(parser)
-    arguments.add_output(parser, "write the table to this file (.csv)", required=False)
+    command.add_model(parser)
+    command.add_images(parser)
+    command.add_output(parser, "write the table to this file (.csv)", required=False)
 
 
 def _classify_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,12 +82,12 @@ def _classify_arguments(parser: argparse.ArgumentParser) -> None:
         "--labels", metavar="FILE", help="true labels, as in learn: also print the accuracy"
     )
     help = "with --labels: draw the confusion matrix (.png; needs matplotlib)"
-    arguments.add_file(parser, "--confusion", help)
+    command.add_file(parser, "--confusion", help)
 
 
 def _denoise(options: argparse.Namespace) -> int:
-    model = load_model(options.model)
-    images = read(options)
+    model = command.load_model(options.model)
+    images = command.read(options)
     clean = model.denoise(images.X, mask=images.mask)
     if options.picture is not None:
         from hcnet.plotting import save_picture, show_errors
@@ -109,8 +101,8 @@ def _denoise(options: argparse.Namespace) -> int:
 
 
 def _inpaint(options: argparse.Namespace) -> int:
-    model = load_model(options.model)
-    images = read(options, options.mask)
+    model = command.load_model(options.model)
+    images = command.read(options, options.mask)
     if images.mask is None:
         raise ValueError(
             "No pixel is missing; mark the missing pixels with --mask, or with NaN in .npy."
@@ -151,14 +143,16 @@ def _write_restored(
         "files": [str(file) for file in files],
     }
     rows = [(name, f"{count:,} of {n:,} pixels {word}") for name, count, n in found]
-    return print_result(options, result, f"{aligned(rows)}\n\nWritten to {options.output}")
+    return command.print_result(
+        options, result, f"{command.aligned(rows)}\n\nWritten to {options.output}"
+    )
 
 
 def _encode(options: argparse.Namespace) -> int:
     from hcnet import FeatureLearner
 
-    model = load_model(options.model)
-    images = read(options)
+    model = command.load_model(options.model)
+    images = command.read(options)
     placed = model.placements(images.X, images.mask)
     placed = placed[placed[:, 0].argsort(kind="stable")].tolist()
     columns = COLUMNS if isinstance(model, FeatureLearner) else ("layer", *COLUMNS)
@@ -173,11 +167,11 @@ def _encode(options: argparse.Namespace) -> int:
         "images": [{"file": file, "page": page} for file, page in names],
     }
     rows = [(*names[row[0]], *row[1:]) for row in placed]
-    return write_table(options, ("file", "page", *columns), rows, "placements", more)
+    return command.write_table(options, ("file", "page", *columns), rows, "placements", more)
 
 
 def _render(options: argparse.Namespace) -> int:
-    model = load_model(options.model, "render", "parts")
+    model = command.load_model(options.model, "render", "parts")
     n_images, rows, size = _read_codes(options.codes)
     if options.image_size is not None:
         size = options.image_size
@@ -186,7 +180,7 @@ def _render(options: argparse.Namespace) -> int:
 
 
 def _sample(options: argparse.Namespace) -> int:
-    model = load_model(options.model, "sample", "network")
+    model = command.load_model(options.model, "sample", "network")
     by_name = {str(name): name for name in model.classes_.tolist()}
     label = by_name.get(options.label, options.label)
     drawn, classes = model.sample(options.n, label, options.random_state, options.clean)
@@ -201,7 +195,7 @@ def _write_drawn(options: argparse.Namespace, images: list[Any], result: dict[st
     )
     result["files"] = [str(file) for file in files]
     number = f"{len(images)} image{'' if len(images) == 1 else 's'}"
-    return print_result(options, result, f"{number} written to {options.output}")
+    return command.print_result(options, result, f"{number} written to {options.output}")
 
 
 def _read_codes(path: Path) -> tuple[int, list[list[int]], Any]:
@@ -240,8 +234,8 @@ def _classify(options: argparse.Namespace) -> int:
         from hcnet.plotting.charts import load_pyplot
 
         load_pyplot()  # raises before the work if it is missing
-    model = load_model(options.model, "classify", "network")
-    images = read(options)
+    model = command.load_model(options.model, "classify", "network")
+    images = command.read(options)
     probabilities = model.predict_proba(images.X, images.mask)
     predicted = model.classes_[probabilities.argmax(axis=1)]
     found = zip(predicted.tolist(), probabilities.max(axis=1).tolist(), strict=True)
@@ -250,21 +244,23 @@ def _classify(options: argparse.Namespace) -> int:
     if options.labels is not None:
         y = read_labels(options.labels, images.files)
         more["accuracy"] = model.score(images.X, y, images.mask)
-        note(options, f"{more['accuracy']:.2%} of the labelled images are right.")
+        command.note(options, f"{more['accuracy']:.2%} of the labelled images are right.")
         if options.confusion is not None:
             from hcnet.plotting import plot_confusion, save_picture
 
             chart = plot_confusion(y, predicted, model.classes_)
             save_picture(chart, options.confusion, options.force)
-    return write_table(options, ("file", "page", "class", "probability"), rows, "images", more)
+    return command.write_table(
+        options, ("file", "page", "class", "probability"), rows, "images", more
+    )
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    model = load_model(options.model, "cluster", "network")
-    images = read(options)
+    model = command.load_model(options.model, "cluster", "network")
+    images = command.read(options)
     templates = model.cluster(images.X, images.mask).tolist()
     rows = [(*name, template) for name, template in zip(_names(images), templates, strict=True)]
-    return write_table(options, ("file", "page", "template"), rows, "images", {})
+    return command.write_table(options, ("file", "page", "template"), rows, "images", {})
 
 
 def _names(images: ImageSet) -> list[tuple[str, int]]:

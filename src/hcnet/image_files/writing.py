@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from hcnet.atomic_files import refuse_existing, write_atomically
-from hcnet.image_files.decoding import ARRAY_SUFFIXES
+from hcnet.image_files.reading import ARRAY_SUFFIXES
 
 _ONE = frozenset({".bmp", ".gif", ".pbm", ".png", ".webp"})
 _MANY = frozenset({".tif", ".tiff"})

@@ -10,8 +10,8 @@ errors blue, vermilion and green of Okabe and Ito; missing pixels are amber.
 """
 
 from hcnet.plotting.charts import plot_confusion, plot_history
-from hcnet.plotting.drawing import save_picture
-from hcnet.plotting.pictures import (
+from hcnet.plotting.drawing import (
+    save_picture,
     show_comparison,
     show_errors,
     show_explanation,

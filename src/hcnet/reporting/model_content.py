@@ -13,7 +13,7 @@ from hcnet.hierarchy.inference import configuration
 from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray, Images
 from hcnet.plotting.charts import confusion_counts
-from hcnet.plotting.pictures import drawn_features
+from hcnet.plotting.drawing import drawn_features
 from hcnet.reporting.content import Content, LayerView, PartView, number_of, runs, shown_images
 from hcnet.reporting.page import confusion
 from hcnet.validation.images import check_images

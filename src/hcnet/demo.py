@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +26,10 @@ MODEL = "letters.hcn"
 PAGE = "page.png"  # the image itself, for commands that read image files
 
 
-@dataclass(frozen=True)
-class Demonstration:
-    """The result, as a table and as numbers."""
-
-    text: str
-    result: dict[str, Any]
-
-
-def run_demo(folder: Path, seed: int, verbose: bool, overwrite: bool = False) -> Demonstration:
-    """Learn, and write the pictures and the model into `folder`."""
+def run_demo(
+    folder: Path, seed: int, verbose: bool, overwrite: bool = False
+) -> tuple[dict[str, Any], str]:
+    """Learn, and write the pictures and the model into `folder`; the result, also as a table."""
     _prepare(folder)
     if not overwrite:
         for name in (*PICTURES, PAGE, MODEL):
@@ -59,7 +52,7 @@ def run_demo(folder: Path, seed: int, verbose: bool, overwrite: bool = False) ->
     table = "\n".join(f"{name:<{first}}  {value:>{second}}  {note}" for name, value, note in rows)
     result: dict[str, Any] = {name: value for name, value, _ in rows}
     result |= {"folder": str(folder), "files": written}
-    return Demonstration(f"{table}\n\nWritten to {folder}: {', '.join(written)}", result)
+    return result, f"{table}\n\nWritten to {folder}: {', '.join(written)}"
 
 
 def _prepare(folder: Path) -> None:

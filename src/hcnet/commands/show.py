@@ -133,7 +133,7 @@ def _demo(options: argparse.Namespace) -> int:
     from hcnet.demo import run_demo
 
     found = run_demo(options.output, options.seed, command.on_a_terminal(options), options.force)
-    return command.print_result(options, found.result, found.text)
+    return command.print_result(options, *found)
 
 
 def _info(options: argparse.Namespace) -> int:

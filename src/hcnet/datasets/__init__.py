@@ -1,12 +1,11 @@
 """Data sets: images whose parts are known, boolean matrices, digits, and image files."""
 
+from hcnet.datasets.characters import letters, small_letters, symbols, text, two_bars
 from hcnet.datasets.matrices import BooleanMatrixData, boolean_matrix
 from hcnet.datasets.mnist import LabelledDigits, MnistData, mnist
 from hcnet.datasets.parts_data import PartsData
 from hcnet.datasets.patterns import deconvolution
-from hcnet.datasets.scattered import letters, small_letters, symbols, two_bars
 from hcnet.datasets.shapes import ShapesData, shapes
-from hcnet.datasets.text_page import text
 
 __all__ = [
     "BooleanMatrixData",

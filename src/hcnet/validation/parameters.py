@@ -17,18 +17,16 @@ from hcnet.objective import Priors
 def check_priors(estimator: Any) -> Priors:
     """The four probabilities of an estimator; None leaves one to be estimated."""
     names = ("p_S", "p_W", "p01", "p10")
-    given = {name: check_prior(name, getattr(estimator, name)) for name in names}
+    given = {name: getattr(estimator, name) for name in names}
+    for name, value in given.items():
+        if value is not None:
+            given[name] = check_rare(name, value, "leave it None to have it estimated")
     if (given["p01"] is None) != (given["p10"] is None):
         raise ValueError(
             f"p01 and p10 must be given together or not at all, got p01={estimator.p01!r} and "
             f"p10={estimator.p10!r}; for symmetric noise pass the same number twice."
         )
     return Priors(**given)
-
-
-def check_prior(name: str, value: float | None) -> float | None:
-    """A probability strictly between 0 and 0.5, or None."""
-    return None if value is None else check_rare(name, value, "leave it None to have it estimated")
 
 
 def check_rare(name: str, value: float, hint: str) -> float:

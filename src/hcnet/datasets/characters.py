@@ -1,6 +1,8 @@
-"""Bars and characters at random places, as in the paper's sections 4.1 and 4.2."""
+"""Bars and characters at random places, as in the paper's sections 4.1 and 4.2; pages of text."""
 
 import string
+from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 
@@ -12,9 +14,24 @@ from hcnet.checks import (
     check_pair,
     check_random_state,
 )
-from hcnet.datasets.glyphs import load_glyphs
-from hcnet.datasets.parts_data import PartsData, assemble, scatter
+from hcnet.datasets.glyphs import Glyph, load_glyphs
+from hcnet.datasets.parts_data import PartsData, Placement, assemble, scatter
 from hcnet.images import BoolArray
+
+_WORDS = """
+our kitchen window looks over a small harbour where fishing boats come back before dawn the sailors
+carry boxes of fresh mackerel up the wet stone steps and joke about the weather while gulls circle
+above them my uncle keeps a quiet workshop behind the market he repairs clocks and old violins with
+great patience every spring he paints the heavy door dark green and puts a jar of yellow flowers on
+the bench visitors often ask how long one piece takes he only smiles and says that wood has its own
+mind last year a young girl brought him a broken music box from japan its tiny brass comb had lost
+four teeth they fixed it together over seven rainy evenings and now the melody plays again quite
+clearly
+"""
+
+_MARGIN = 1  # blank pixels around the page
+_LEADING = 2  # blank rows between the lowest descender of a line and the highest ascender below it
+_MAX_INDENT = 3  # lines start at 0 to 2 extra pixels, so that columns of letters do not line up
 
 
 def two_bars(
@@ -42,8 +59,6 @@ def two_bars(
     """
     size = check_pair("size", size, single=False)
     length = check_count("length", length, 2)
-    n_placements = check_count("n_placements", n_placements)
-    noise = check_noise(noise)
     if length > min(size):
         raise ValueError(
             f"length must be at most {min(size)}, the shorter side of the image, "
@@ -53,8 +68,7 @@ def two_bars(
         "horizontal": np.ones((1, length), dtype=bool),
         "vertical": np.ones((length, 1), dtype=bool),
     }
-    rng = check_random_state(random_state)
-    return _scattered(parts, size, n_placements, noise, rng, overlap=True)
+    return _scattered(parts, size, n_placements, noise, random_state, overlap=True)
 
 
 def symbols(
@@ -86,12 +100,8 @@ def symbols(
         ValueError: if an argument is out of range, or not a single symbol fits.
 
     """
-    size = check_pair("size", size, single=False)
-    n_placements = check_count("n_placements", n_placements)
-    noise = check_noise(noise)
     parts = _bitmaps(characters, glyph_size)
-    rng = check_random_state(random_state)
-    return _scattered(parts, size, n_placements, noise, rng, balanced=True)
+    return _scattered(parts, size, n_placements, noise, random_state, balanced=True)
 
 
 def letters(
@@ -125,13 +135,8 @@ def letters(
         ValueError: if an argument is out of range, or not a single letter fits.
 
     """
-    size = check_pair("size", size, single=False)
-    n_placements = check_count("n_placements", n_placements)
-    noise = check_noise(noise)
-    overlap = check_flag("overlap", overlap)
     parts = _bitmaps(characters, glyph_size)
-    rng = check_random_state(random_state)
-    return _scattered(parts, size, n_placements, noise, rng, overlap=overlap)
+    return _scattered(parts, size, n_placements, noise, random_state, overlap=overlap)
 
 
 def small_letters(
@@ -173,11 +178,8 @@ def small_letters(
 
     """
     n_images = check_count("n_images", n_images)
-    size = check_pair("size", size, single=False)
     n_characters = check_count("n_characters", n_characters)
     per_image = check_count("per_image", per_image)
-    noise = check_noise(noise)
-    overlap = check_flag("overlap", overlap)
     parts = _bitmaps(characters, glyph_size)
     if n_characters > len(parts):
         raise ValueError(
@@ -190,6 +192,70 @@ def small_letters(
     return _scattered(parts, size, per_image, noise, rng, n_images=n_images, overlap=overlap)
 
 
+def text(
+    *,
+    size: tuple[int, int] = (190, 220),
+    glyph_size: int = 11,
+    noise: float = 0.0,
+    words: str | Sequence[str] | None = None,
+    random_state: RandomState = None,
+) -> PartsData:
+    """One image of a page of text.
+
+    Words are shuffled and set in lines, with one blank column between the letters of a word, until
+    the page is full; if they run out, they are shuffled again. Words wider than a line are left
+    out.
+
+    Args:
+        size: height and width of the image.
+        glyph_size: pixels per em; see `hcnet.datasets.glyphs.available_sizes`.
+        noise: probability that a pixel is flipped.
+        words: a string of words or a sequence of words; None for a short English text of our own.
+        random_state: seed.
+
+    Returns:
+        One image (N = 1); parts are named by their characters, in alphabetical order. Rare letters
+        occur rarely, as in any text.
+
+    Raises:
+        ValueError: if an argument is out of range, or not a single word fits.
+
+    """
+    size = check_pair("size", size, single=False)
+    noise = check_noise(noise)
+    vocabulary = _split(_WORDS if words is None else words)
+    glyphs = load_glyphs("".join(sorted(set("".join(vocabulary)))), glyph_size)
+    by_character = {glyph.character: (index, glyph) for index, glyph in enumerate(glyphs)}
+    widths = {
+        word: sum(by_character[letter][1].bitmap.shape[1] + 1 for letter in word) - 1
+        for word in vocabulary
+    }
+    # The indent is drawn before the word is known to fit, so a word must fit behind the widest one.
+    line_width = size[1] - 2 * _MARGIN - (_MAX_INDENT - 1)
+    fitting = [word for word in vocabulary if widths[word] <= line_width]
+    baselines = _baselines(glyphs, size[0])
+    if not fitting or not baselines:
+        raise ValueError(
+            f"No word fits into an image of {size[0]} x {size[1]} pixels at glyph_size "
+            f"{glyph_size}: pass a larger size or a smaller glyph_size."
+        )
+    rng = check_random_state(random_state)
+    placements: list[Placement] = []
+    stream = (fitting[index] for _ in count() for index in rng.permutation(len(fitting)))
+    word = next(stream)
+    for baseline in baselines:
+        left = _MARGIN + int(rng.integers(_MAX_INDENT))
+        while left + widths[word] <= size[1] - _MARGIN:
+            for letter in word:
+                index, glyph = by_character[letter]
+                placements.append((0, index, baseline - glyph.top, left))
+                left += glyph.bitmap.shape[1] + 1
+            left += (glyph_size + 1) // 3  # the space between two words
+            word = next(stream)
+    parts = {glyph.character: glyph.bitmap for glyph in glyphs}
+    return assemble(parts, placements, (1, *size), noise, rng)
+
+
 def _bitmaps(characters: str, glyph_size: int) -> dict[str, BoolArray]:
     return {glyph.character: glyph.bitmap for glyph in load_glyphs(characters, glyph_size)}
 
@@ -199,16 +265,45 @@ def _scattered(
     size: tuple[int, int],
     per_image: int,
     noise: float,
-    rng: np.random.Generator,
+    random_state: RandomState,
     *,
     n_images: int = 1,
     overlap: bool = False,
     balanced: bool = False,
 ) -> PartsData:
     """Images with parts at random places."""
+    size = check_pair("size", size, single=False)
+    per_image = check_count("n_placements", per_image)
+    noise = check_noise(noise)
+    overlap = check_flag("overlap", overlap)
+    rng = check_random_state(random_state)
     placements = [
         (image, *placement)
         for image in range(n_images)
         for placement in scatter(parts, size, per_image, rng, overlap=overlap, balanced=balanced)
     ]
     return assemble(parts, placements, (n_images, *size), noise, rng)
+
+
+def _split(words: object) -> list[str]:
+    """A list of words that are not empty."""
+    if isinstance(words, str):
+        found = words.split()
+    elif isinstance(words, Sequence) and all(isinstance(word, str) for word in words):
+        found = " ".join(words).split()
+    else:
+        found = []
+    if not found:
+        raise ValueError(
+            f"words must be a string or a sequence of strings with at least one word, "
+            f'got {words!r}; pass for example "some words".'
+        )
+    return found
+
+
+def _baselines(glyphs: list[Glyph], height: int) -> list[int]:
+    """The row of each line's baseline (the first row below letters without a descender)."""
+    ascent = max(glyph.top for glyph in glyphs)
+    descent = max(glyph.bitmap.shape[0] - glyph.top for glyph in glyphs)
+    last = height - _MARGIN - descent
+    return list(range(_MARGIN + ascent, last + 1, ascent + descent + _LEADING))

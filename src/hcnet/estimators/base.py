@@ -142,12 +142,12 @@ class Estimator(BaseEstimator):
         path: str | os.PathLike[str] | None,
         every: float,
         method: str,
-        data: str | None = None,
+        *data: Any,
         settings: dict[str, Any] | None = None,
     ) -> AbstractContextManager[Checkpoint | None]:
         """Keep a fit in a checkpoint, if a path is given.
 
-        `data` is a digest of the training data, `settings` are arguments of the method.
+        `data` are texts and arrays that must be the same, `settings` arguments of the method.
         """
         waiting = check_waiting("every", every)
         if path is None:
@@ -159,7 +159,8 @@ class Estimator(BaseEstimator):
             generator = digest(json.dumps(state))
         parameters = self._plain_parameters() | (settings or {})
         parameters = {k: v for k, v in parameters.items() if k not in _WITHOUT_INFLUENCE}
-        identity = Identity(f"{self._kind}.{method}", parameters, data, generator)
+        known = digest(*data) if data else None
+        identity = Identity(f"{self._kind}.{method}", parameters, known, generator)
         return Checkpoint(check_path("checkpoint", path), waiting, identity)
 
     def _generator(self, keeper: Checkpoint | None) -> np.random.Generator:

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.checkpoint import EVERY, digest
+from hcnet.checkpoint import EVERY
 from hcnet.checks import check_count, check_optional_count, check_random_state
 from hcnet.engine.driver import Status
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
@@ -52,18 +52,10 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         Sweeps of message passing with algorithm="mpmp".
     max_seconds : float or None, default=None
         Stop after about this time with the best factors so far.
-    max_memory : int or None, default=None
-        Bytes that message passing may take; a run that would need more fails before it starts.
     engine : str or Engine, default="active"
         As in `FeatureLearner`; an engine given by its name has a damping of 0.5.
-    device : as in `FeatureLearner`
-        How messages are passed with algorithm="mpmp".
-    random_state : int, numpy.random.Generator or None, default=None
-        The same seed gives the same result.
-    verbose : bool, default=False
-        Show a progress bar.
-    callback : callable or None, default=None
-        Called with a `hcnet.progress.Step` after every step of learning.
+    max_memory, device, random_state, verbose, callback
+        As in `FeatureLearner`; the device is that of algorithm="mpmp".
 
     Attributes
     ----------
@@ -144,8 +136,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
             return now
 
         progress = self._progress(running)
-        data = digest(table.values, table.observed) if checkpoint is not None else None
-        with self._keeping(checkpoint, every, "fit", data) as keeper:
+        with self._keeping(checkpoint, every, "fit", table.values, table.observed) as keeper:
             rng = self._generator(keeper)
             limits = options.max_seconds, options.max_memory
             learner = Factorizer(table, priors, rng, progress, *limits, keeper)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.archive.kinds import saveable
 from hcnet.archive.nodes import Node
-from hcnet.checkpoint import EVERY, Checkpoint, digest
+from hcnet.checkpoint import EVERY, Checkpoint
 from hcnet.checks import check_choice, check_optional_count, check_pair, check_random_state
 from hcnet.engine.driver import Status
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
@@ -97,7 +97,8 @@ class FeatureLearner(TransformerMixin, Estimator):
     verbose : bool, default=False
         Show a progress bar.
     callback : callable or None, default=None
-        Called with a `hcnet.progress.Step` after every step of learning.
+        Called with a `hcnet.progress.Step` after every step of learning: its figures, and a
+        function that returns the model at that step.
 
     Attributes
     ----------
@@ -193,8 +194,7 @@ class FeatureLearner(TransformerMixin, Estimator):
             return self._copy()._store(now, layer, images)
 
         progress = self._progress(running)
-        data = digest(*images.arrays()) if checkpoint is not None else None
-        with self._keeping(checkpoint, every, "fit", data) as keeper:
+        with self._keeping(checkpoint, every, "fit", *images.arrays()) as keeper:
             rng = self._generator(keeper)
             learned = learn(images, layer, priors, options, rng, progress, keeper)
         self._store(learned, layer, images)

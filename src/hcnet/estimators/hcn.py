@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.archive.kinds import LARGEST_SIDE, saveable
 from hcnet.archive.nodes import Node
-from hcnet.checkpoint import EVERY, Checkpoint, digest
+from hcnet.checkpoint import EVERY, Checkpoint
 from hcnet.checks import (
     check_count,
     check_flag,
@@ -25,7 +25,7 @@ from hcnet.checks import (
 )
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
-from hcnet.estimators.network_classifier import NetworkClassifier, check_shape, data_digest
+from hcnet.estimators.network_classifier import NetworkClassifier, check_shape
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference, configuration
 from hcnet.hierarchy.network import Layer, Network, build_network, check_image_fits
@@ -99,19 +99,10 @@ class HCN(NetworkClassifier):
         Forward and backward passes per start; None: 60.  In a stream, per minibatch; None: 20.
     max_seconds : float or None, default=None
         Stop after about this time with what was learned so far.
-    max_memory : int or None, default=None
-        Bytes that learning may take; a run that would need more fails before it starts.
     engine : str or Engine, default="active"
-        How messages are stored: "active", "beliefs", "dense" or "reference", or an `hcnet.Engine`,
-        which also sets the schedule of their updates.  Damping is a parameter of each layer.
-    device : as in `FeatureLearner`
-    random_state : int, numpy.random.Generator or None, default=None
-        The same seed gives the same result, with any number of threads.
-    verbose : bool, default=False
-        Show a progress bar.
-    callback : callable or None, default=None
-        Called with a `hcnet.progress.Step` after every step of learning: its figures, and a
-        function that returns the model at that step.
+        As in `FeatureLearner`, but damping is a parameter of each layer.
+    max_memory, device, random_state, verbose, callback
+        As in `FeatureLearner`.
 
     Attributes
     ----------
@@ -191,8 +182,8 @@ class HCN(NetworkClassifier):
         """
         images = check_images(X, mask).images
         labels = check_labels(y, images.n_images, check_class_number(self.n_classes))
-        data = None if checkpoint is None else data_digest(images, labels)
-        with self._keeping(checkpoint, every, "fit", data) as keeper:
+        data = repr(labels.classes.tolist()), *images.arrays(), labels.codes
+        with self._keeping(checkpoint, every, "fit", *data) as keeper:
             rng = self._generator(keeper)
             network, options = self._build(images, labels, rng)
 
@@ -234,19 +225,15 @@ class HCN(NetworkClassifier):
             All labels that may come; None: those of the first item.
         batch_size : int, default=50
             Images of a minibatch.
-        epochs : int or None, default=None
-            None reads the source once, in its order.  A number reads all images into memory, and
-            learns from each so many times, in random order.
         forgetting : float, default=0.7
             λ: share of the beliefs that the next minibatch starts from.
-        checkpoint, every
-            As in `fit`.  The same call must get the same images again: those that were learned
-            from already are skipped.
+        epochs, checkpoint, every
+            As in `FeatureLearner.fit_stream`.
 
         """
         reading = check_reading(batch_size, epochs, forgetting)
-        data = None if classes is None else digest(repr(classes))
-        with self._keeping(checkpoint, every, "fit_stream", data, asdict(reading)) as keeper:
+        data, settings = () if classes is None else (repr(classes),), asdict(reading)
+        with self._keeping(checkpoint, every, "fit_stream", *data, settings=settings) as keeper:
             items = _pairs(source)
             first = next(items, None)
             if first is None:

@@ -10,7 +10,6 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.checkpoint import digest
 from hcnet.checks import check_count, check_flag, check_random_state
 from hcnet.engine.driver import Status
 from hcnet.estimators.base import Estimator, takes_images
@@ -20,7 +19,7 @@ from hcnet.hierarchy.network import Network, sample, sample_templates
 from hcnet.hierarchy.network_model import NETWORK_MODEL, NetworkModel
 from hcnet.images import BoolArray, Images
 from hcnet.validation.images import ImageInput, check_images
-from hcnet.validation.network import Labels, check_known_labels, class_code, labelled
+from hcnet.validation.network import check_known_labels, class_code, labelled
 
 
 class NetworkClassifier(ClassifierMixin, Estimator):
@@ -176,8 +175,3 @@ def check_shape(images: Images, network: Network, owner: str, remedy: str = "") 
             f"X has {came[0]} channels of {came[1]}×{came[2]} pixels, but {owner} {wanted[0]} of "
             f"{wanted[1]}×{wanted[2]}; pass such images{remedy}."
         )
-
-
-def data_digest(images: Images, labels: Labels) -> str:
-    """A fingerprint of training data, by which a checkpoint recognises them."""
-    return digest(repr(labels.classes.tolist()), *images.arrays(), labels.codes)

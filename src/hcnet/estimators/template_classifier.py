@@ -19,7 +19,7 @@ from hcnet.checks import (
     check_random_state,
 )
 from hcnet.engine.driver import Limits
-from hcnet.estimators.network_classifier import NetworkClassifier, data_digest
+from hcnet.estimators.network_classifier import NetworkClassifier
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference
 from hcnet.hierarchy.network import CheckedLayer, Layer, build_network
@@ -56,9 +56,7 @@ class TemplateClassifier(NetworkClassifier):
         Height and width of a part, in pixels.
     templates_per_class : int, default=10
         Examples that each class keeps.
-    n_classes : int or None, default=None
-        Number of classes.  None: as many as y holds, or 1 without labels.  To cluster, ask for one
-        class per cluster.
+    n_classes : as in `HCN`
     pool : int or (int, int), default=3
         Window within which every pixel of a part shifts.
     template_pool : int or (int, int), default=5
@@ -70,23 +68,14 @@ class TemplateClassifier(NetworkClassifier):
         Rounds of the search; None: 10.
     max_seconds : float or None, default=None
         Stop the search after about this time with the parts found so far.
-    max_memory : int or None, default=None
-        Bytes that learning may take; a run that would need more fails before it starts.
-    random_state : int, numpy.random.Generator or None, default=None
-        The same seed gives the same result, with any number of threads.
-    verbose : bool, default=False
-        Show a progress bar.
-    callback : callable or None, default=None
-        Called with a `hcnet.progress.Step` after every round of the search.
+    max_memory, random_state, verbose, callback
+        As in `FeatureLearner`.
 
     Attributes
     ----------
     weights_ : list of two ndarrays of bool, shape (n_features, channels, height, width)
         The parts, and the templates, whose channels are the parts.
-    classes_ : ndarray
-        The classes, sorted.
-    template_classes_ : ndarray
-        The class of every template.
+    classes_, template_classes_ : as in `HCN`
     cost_ : float
         The matching cost that the search lowers, for the parts in the training images.
     n_iter_, history_, status_, seconds_, memory_
@@ -146,8 +135,8 @@ class TemplateClassifier(NetworkClassifier):
         began = time.perf_counter()
         images = check_images(X, mask).images
         labels = check_labels(y, images.n_images, check_class_number(self.n_classes))
-        data = None if checkpoint is None else data_digest(images, labels)
-        with self._keeping(checkpoint, every, "fit", data) as keeper:
+        data = repr(labels.classes.tolist()), *images.arrays(), labels.codes
+        with self._keeping(checkpoint, every, "fit", *data) as keeper:
             rng, limits = self._generator(keeper), self._limits()
             classes = check_templates(len(labels.classes), self.templates_per_class)
             layers = self._layers(classes.n_templates, images.size)

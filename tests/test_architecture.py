@@ -16,7 +16,7 @@ LAYERS = (
     ("factors", "grid", "images", "layers", "names", "version", "atomic_files"),
     ("checks",),
     ("image_files",),
-    ("datasets", "engine.schedules", "engine.driver", "engine.planes", "engine.choices"),
+    ("datasets", "engine.schedules", "engine.driver", "engine.planes"),
     ("engine.compilation", "engine.cpu_compilation", "engine.threads"),
     ("messages", "memory", "objective", "archive"),
     ("checkpoint",),

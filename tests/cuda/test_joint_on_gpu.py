@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hcnet.engine.choices import OFF, UNDECIDED, settle_plane
 from hcnet.engine.cuda.arrays import fetch, hold
 from hcnet.engine.cuda.pools import DeviceLevel
+from hcnet.engine.planes import OFF, UNDECIDED, settle_plane
 from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.explaining import DeviceJoint, host_joint, joint_memory
 from hcnet.hierarchy.network import CheckedLayer, build_network

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from hcnet.engine.cpu import CPUEngine
-from hcnet.engine.cpu_pools import max_pool
+from hcnet.engine.cpu import CPUEngine, max_pool
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE

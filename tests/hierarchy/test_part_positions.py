@@ -7,7 +7,7 @@ import pytest
 from definition import layer, network, one, placed, random_images, random_weights
 
 from hcnet.datasets import shapes
-from hcnet.engine.choices import OFF
+from hcnet.engine.planes import OFF
 from hcnet.estimators.hcn import HCN
 from hcnet.hierarchy import explaining
 from hcnet.hierarchy.decoding import Scene, decode, forward

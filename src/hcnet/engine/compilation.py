@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hcnet import factors
-from hcnet.engine import choices, planes
+from hcnet.engine import planes
 from hcnet.grid import to_steps
 
 
@@ -19,7 +19,7 @@ def compile_factors(
     minus_infinity: float,
     primitives: dict[str, Any] | None = None,
 ) -> types.SimpleNamespace:
-    """Return the functions of `hcnet.factors`, `engine.planes` and `engine.choices`, compiled.
+    """Return the functions of `hcnet.factors` and `engine.planes`, compiled.
 
     And `TO_STEPS`, which `damped` wants for messages of this type.
 
@@ -35,14 +35,14 @@ def compile_factors(
         "MINUS_INFINITY": dtype(minus_infinity),
         "HUGE": dtype(factors.HUGE),
         "POOL_TO_STEPS": planes.POOL_TO_STEPS,
-        "OFF": choices.OFF,
-        "UNDECIDED": choices.UNDECIDED,
-        "ROUNDS": choices.ROUNDS,
+        "OFF": planes.OFF,
+        "UNDECIDED": planes.UNDECIDED,
+        "ROUNDS": planes.ROUNDS,
         "np": np,
         "__name__": factors.__name__,
     }
     found = {}
-    for module in (factors, planes, choices):
+    for module in (factors, planes):
         for name, source in vars(module).items():
             if isinstance(source, types.FunctionType) and source.__module__ == module.__name__:
                 copy = types.FunctionType(source.__code__, namespace, name, source.__defaults__)

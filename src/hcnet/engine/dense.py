@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ _SAVED = ("evidence", "field_prior", "kernel_prior", "field", "kernel", "to_fiel
 
 
 TreeEngine = CPUEngine | ReferenceEngine
+Step = tuple[Callable[[float], None], float]  # a function and the share that it takes
 
 
 def rebuild(engine: TreeEngine, messages: Messages) -> None:
@@ -88,7 +89,9 @@ class DensePassing(Stateful):
             rebuild(self._engine, m)
             self._add_unstored()
         field, kernel = m.field.copy(), m.kernel.copy()
-        for batch in self._batches(schedule, rng, damping):
+        for first, batch in self._batches(schedule, rng, damping):
+            for update, share in first:
+                update(share)
             self._engine.update(m, batch, damping)
         self._sweeps += 1
         self._fresh = m.fresh = False
@@ -99,9 +102,10 @@ class DensePassing(Stateful):
 
     def _batches(
         self, schedule: Schedule, rng: np.random.Generator, damping: float
-    ) -> Iterator[Batch]:
-        """The trees to update, all of them once."""
-        return schedule.batches(self._messages.images, rng)
+    ) -> Iterator[tuple[list[Step], Batch]]:
+        """The trees to update, all of them once, each batch with the steps that come before it."""
+        for batch in schedule.batches(self._messages.images, rng):
+            yield [], batch
 
     def _add_unstored(self) -> None:
         """Add what was said without a message to beliefs that were added up anew: here nothing."""

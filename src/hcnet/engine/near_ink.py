@@ -16,8 +16,7 @@ that contain them move along.  There is a function for each direction and each l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields
 from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
-from hcnet.engine.dense import DensePassing
+from hcnet.engine.dense import DensePassing, Step
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT
@@ -49,8 +48,7 @@ _WORK = 2**20
 _SAMPLE = 1001
 
 
-@dataclass(frozen=True)
-class TreesWithoutInk:
+class TreesWithoutInk(NamedTuple):
     """The evidence of trees without ink, and a list of those with another than most of them have.
 
     Trees that have messages are listed as well, with evidence 0: from here they say nothing.
@@ -61,11 +59,6 @@ class TreesWithoutInk:
     lines: NDArray[np.int64]  # where each row of each plane begins in the two below
     columns: NDArray[np.int32]
     listed: FloatArray
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """For compiled code."""
-        return self.evidence, self.common, self.lines, self.columns, self.listed
 
 
 def trees_without_ink(evidence: FloatArray) -> TreesWithoutInk:
@@ -78,13 +71,6 @@ def trees_without_ink(evidence: FloatArray) -> TreesWithoutInk:
     found = np.flatnonzero(flat != common)
     lines = np.searchsorted(found, np.arange(rows + 1) * width)
     return TreesWithoutInk(evidence, common, lines, (found % width).astype(np.int32), flat[found])
-
-
-def evidence_against(evidence: FloatArray, has_messages: BoolArray) -> FloatArray:
-    """Evidence of trees without ink, which cannot be for a pixel; 0 for trees with messages."""
-    against = np.minimum(evidence, FLOAT(0), dtype=FLOAT)
-    against[has_messages] = 0
-    return np.ascontiguousarray(against)
 
 
 @inlined
@@ -266,7 +252,7 @@ class BeliefPassing(DensePassing):
         self._ink = ink
         m = self._messages
         self._sums_without_ink = np.zeros_like(m.field), np.zeros_like(m.kernel)
-        self._without_ink = trees_without_ink(evidence_against(evidence, ink))
+        self.set_evidence(evidence)
 
     def saved_fields(self, finished: bool) -> Fields:
         """Also the evidence and the sums of trees without ink."""
@@ -280,20 +266,24 @@ class BeliefPassing(DensePassing):
         }
 
     def set_evidence(self, evidence: FloatArray) -> None:
-        """New evidence for R."""
+        """New evidence for R; that of trees without ink cannot be for a pixel."""
         super().set_evidence(evidence)
-        self._without_ink = trees_without_ink(evidence_against(evidence, self._ink))
+        against = np.minimum(evidence, FLOAT(0), dtype=FLOAT)
+        against[self._ink] = 0
+        self._without_ink = trees_without_ink(np.ascontiguousarray(against))
 
     def _batches(
         self, schedule: Schedule, rng: np.random.Generator, damping: float
-    ) -> Iterator[Batch]:
+    ) -> Iterator[tuple[list[Step], Batch]]:
         m = self._messages
         for k, batch in in_blocks(schedule.batches(m.images, rng), m.n_trees):
+            first: list[Step] = []
             if k is not None:
-                self._update_weight_sums(damping / BLOCKS)
+                first.append((self._update_weight_sums, damping / BLOCKS))
                 if k % BLOCKS_PER_TURN == 0:
-                    self._update_placement_sums(damping * BLOCKS_PER_TURN / BLOCKS)
-            yield batch
+                    share = damping * BLOCKS_PER_TURN / BLOCKS
+                    first.append((self._update_placement_sums, share))
+            yield first, batch
 
     def _add_unstored(self) -> None:
         field, kernel = self._sums_without_ink
@@ -302,7 +292,7 @@ class BeliefPassing(DensePassing):
 
     def _update_weight_sums(self, share: float) -> None:
         """Move what trees without ink tell weights, given the beliefs of placements."""
-        m, without_ink = self._messages, self._without_ink.arrays
+        m, without_ink = self._messages, self._without_ink
         shape, channels = m.layout.geometry, m.layout.layer.n_channels
         field, kernel = m.field.reshape(-1), m.kernel.reshape(-1)
         field_sums, kernel_sums = (array.reshape(-1) for array in self._sums_without_ink)
@@ -317,7 +307,7 @@ class BeliefPassing(DensePassing):
 
     def _update_placement_sums(self, share: float) -> None:
         """Move what trees without ink tell placements, given the beliefs of weights."""
-        m, without_ink = self._messages, self._without_ink.arrays
+        m, without_ink = self._messages, self._without_ink
         shape, images = m.layout.geometry, m.layout.n_images
         field, kernel = m.field.reshape(-1), m.kernel.reshape(-1)
         field_sums, kernel_sums = (array.reshape(-1) for array in self._sums_without_ink)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.cpu_pools import max_pool
+from hcnet.engine.cpu import max_pool
 from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.network import Network, Weights
 from hcnet.hierarchy.pool_decisions import decide_pools, given_decision

@@ -10,7 +10,7 @@ import numpy as np
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.engine.base import FeaturePassing
-from hcnet.engine.cpu_pools import max_pool
+from hcnet.engine.cpu import max_pool
 from hcnet.engine.engines import ReadyEngine
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT, on_grid, single

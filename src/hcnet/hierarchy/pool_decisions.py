@@ -1,6 +1,6 @@
 """Decisions in a pooling layer: every active element of R takes its best position.
 
-A plane is one channel of one image; `engine.choices` has the decision for one plane.
+A plane is one channel of one image; `engine.planes` has the decision for one plane.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.choices import OFF, UNDECIDED
 from hcnet.engine.cpu_compilation import compiled, inlined, parallel
+from hcnet.engine.planes import OFF, UNDECIDED
 from hcnet.hierarchy.network import Level, moved
 from hcnet.images import BoolArray, FloatArray
 

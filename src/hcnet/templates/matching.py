@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.cpu_pools import max_pool
+from hcnet.engine.cpu import max_pool
 from hcnet.factors import HUGE
 from hcnet.hierarchy.convolution import correlate, elements
 from hcnet.hierarchy.network import Level, Network, Weights, explaining_memory, in_batches

@@ -13,10 +13,10 @@ import numpy as np
 from numba import cuda
 from numpy.typing import NDArray
 
-from hcnet.engine.choices import OFF, UNDECIDED
 from hcnet.engine.cuda import arrays
 from hcnet.engine.cuda.arrays import DeviceArray, empty, flat, hold, launch
 from hcnet.engine.cuda.compilation import Number, compiled, inlined, kernel
+from hcnet.engine.planes import OFF, UNDECIDED
 from hcnet.factors import GRID
 from hcnet.grid import pool_share
 from hcnet.images import BoolArray, FloatArray

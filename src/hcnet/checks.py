@@ -90,6 +90,11 @@ def check_number(
     raise ValueError(f"{name} must {words}{note}, got {value!r}{_end(hint)}")
 
 
+def check_share(name: str, value: float) -> float:
+    """A number from 0 to 1."""
+    return check_number(name, value, least=0, most=1)
+
+
 def check_probability(name: str, value: Any, *, most: float = 1.0) -> float:
     """A number from 0 to `most`."""
     return check_number(

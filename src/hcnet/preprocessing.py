@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from hcnet.checks import check_choice, check_count, check_grey, check_number
+from hcnet.checks import check_choice, check_count, check_grey, check_number, check_share
 from hcnet.engine.threads import over_threads
 from hcnet.images import BoolArray, FloatArray
-from hcnet.validation.parameters import check_share
 
 __all__ = ["LineRemover", "OrientedEdges"]
 

@@ -272,7 +272,7 @@ def _fit(
         options.images, threshold=options.threshold, ink=ink, mask=options.mask
     )
     if y is not None:
-        from hcnet.validation.network import check_labels
+        from hcnet.validation.parameters import check_labels
 
         keep["classes"] = check_labels(y, len(y), getattr(options, "n_classes", None)).classes
         stream = zip(stream, y.tolist(), strict=True)

@@ -24,13 +24,13 @@ from hcnet.archive.files import Reader, write
 from hcnet.archive.kinds import Kind, save
 from hcnet.archive.nodes import Contents, Node, shown
 from hcnet.checkpoint import Checkpoint, Identity, digest
-from hcnet.checks import check_flag, check_path, check_random_state
+from hcnet.checks import check_flag, check_number, check_path, check_random_state
 from hcnet.engine.driver import Record, Status, interruptible
 from hcnet.engine.engines import Engine
 from hcnet.online.minibatches import Minibatch
 from hcnet.online.stream import Stream, feed, later
 from hcnet.progress import Callback, Progress
-from hcnet.validation.parameters import check_max_memory, check_positive, check_waiting
+from hcnet.validation.parameters import check_max_memory, check_positive
 
 # Parameters that change neither the steps nor the result of a fit.
 _WITHOUT_INFLUENCE = ("max_seconds", "max_memory", "verbose")
@@ -149,7 +149,8 @@ class Estimator(BaseEstimator):
 
         `data` are texts and arrays that must be the same, `settings` arguments of the method.
         """
-        waiting = check_waiting("every", every)
+        note, hint = " seconds", "0: every step"
+        waiting = check_number("every", every, least=0, most=1e9, note=note, hint=hint)
         if path is None:
             return nullcontext()
         self._check_parameters()  # before there is a file

@@ -45,24 +45,26 @@ from hcnet.validation.images import (
     stream_items,
     stream_length,
 )
-from hcnet.validation.network import (
+from hcnet.validation.parameters import (
     UNLABELLED,
     Labels,
     check_class_count,
     check_class_layer,
     check_class_names,
     check_class_number,
+    check_engine,
     check_inference,
     check_known_labels,
     check_labels,
     check_layers,
+    check_max_memory,
     check_noise,
+    check_positive,
     check_stream_classes,
     check_templates,
     check_weight_shapes,
     check_weights,
 )
-from hcnet.validation.parameters import check_engine, check_max_memory, check_positive
 
 
 class HCN(NetworkClassifier):

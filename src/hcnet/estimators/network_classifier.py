@@ -19,7 +19,7 @@ from hcnet.hierarchy.network import Network, sample, sample_templates
 from hcnet.hierarchy.network_model import NETWORK_MODEL, NetworkModel
 from hcnet.images import BoolArray, Images
 from hcnet.validation.images import ImageInput, check_images
-from hcnet.validation.network import check_known_labels, class_code, labelled
+from hcnet.validation.parameters import check_known_labels, class_code, labelled
 
 
 class NetworkClassifier(ClassifierMixin, Estimator):

@@ -28,8 +28,14 @@ from hcnet.images import BoolArray, Noise
 from hcnet.progress import Callback
 from hcnet.templates.template_learning import check_template_memory, learn_templates
 from hcnet.validation.images import check_images
-from hcnet.validation.network import check_class_number, check_labels, check_layers, check_templates
-from hcnet.validation.parameters import check_max_memory, check_positive
+from hcnet.validation.parameters import (
+    check_class_number,
+    check_labels,
+    check_layers,
+    check_max_memory,
+    check_positive,
+    check_templates,
+)
 
 # Matching has costs of its own; this noise only fills in pixels, and draws images.
 NOISE = Noise(1e-3, 1e-3)

@@ -19,6 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from hcnet.atomic_files import file_path, write_atomically
 from hcnet.checks import check_count, check_flag, check_optional_count
+from hcnet.hierarchy.convolution import bconv
 from hcnet.hierarchy.decoding import nodes
 from hcnet.hierarchy.inference import configuration
 from hcnet.images import BoolArray, Images
@@ -440,22 +441,11 @@ def drawn_features(
 
     0 is none, f + 1 is feature f, and the number of features + 1 stands for several.
     """
-    top = np.eye(len(weights[-1]), dtype=bool)[..., None, None]
-    return [_feature_numbers(_first_layer(S, weights, pools), weights[0]) for S in top]
-
-
-def _first_layer(
-    top: BoolArray, weights: Sequence[BoolArray], pools: Sequence[tuple[int, int]]
-) -> BoolArray:
-    """S¹ of one template (features, height, width), everything at the centre of its pool."""
-    S = top
-    for W, (height, width) in zip(weights[:0:-1], pools[:0:-1], strict=True):
-        h, w = W.shape[2:]
-        R = np.zeros((W.shape[1], S.shape[1] + h - 1, S.shape[2] + w - 1), bool)
-        for f, i, j in np.argwhere(S):
-            R[:, i : i + h, j : j + w] |= W[f]
-        S = np.pad(R, ((0, 0), ((height - 1) // 2, height // 2), ((width - 1) // 2, width // 2)))
-    return S
+    S: BoolArray = np.eye(len(weights[-1]), dtype=bool)[..., None, None]
+    for W, pool in zip(weights[:0:-1], pools[:0:-1], strict=True):
+        margins = [((side - 1) // 2, side // 2) for side in pool]  # the centre of each pool
+        S = np.pad(bconv(S, W), [(0, 0), (0, 0), *margins])
+    return [_feature_numbers(one, weights[0]) for one in S]
 
 
 def _feature_numbers(S: BoolArray, W: BoolArray) -> NDArray[np.int64]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from hcnet.checks import as_array, as_numbers, check_count, check_optional_count
+from hcnet.checks import as_array, as_numbers, check_count, check_optional_count, check_share
 from hcnet.images import BoolArray, Images
 from hcnet.online.minibatches import Reading
-from hcnet.validation.parameters import check_share, colours_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +115,16 @@ def _check_values(array: NDArray[Any], mask: ArrayLike | None, warn: bool) -> Bo
             "False where an entry is observed."
         )
     return missing
+
+
+def colours_hint(shape: Sequence[int]) -> str:
+    """A remedy if the last axis of images seems to hold colours; otherwise nothing."""
+    if shape[-1] not in (3, 4):
+        return ""
+    return (
+        f"; if the {shape[-1]} of the last axis are colours, they must come before height and "
+        f"width: np.moveaxis(X, -1, -3), and [None] after it for one image"
+    )
 
 
 def check_mask(mask: ArrayLike, shape: tuple[int, ...]) -> BoolArray:

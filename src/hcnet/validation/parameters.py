@@ -1,17 +1,48 @@
-"""Checks on estimators: their parameters, and whether they are fitted."""
+"""Checks on the parameters of estimators, the layers of a network, and labels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
+from warnings import warn
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.checks import check_choice, check_number, check_optional_count, check_pair
+from hcnet.checks import (
+    as_array,
+    check_choice,
+    check_count,
+    check_number,
+    check_optional_count,
+    check_pair,
+)
 from hcnet.engine.engines import DEFAULT_ENGINE, DEVICE_NAMES, ENGINE_NAMES, Engine, ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES
+from hcnet.hierarchy.inference import METHODS, Inference
+from hcnet.hierarchy.network import P_W, P_W_TEMPLATES, CheckedLayer, Layer
+from hcnet.images import BoolArray, Noise
+from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
 from hcnet.learning.options import ALGORITHMS, LearningOptions
 from hcnet.objective import Priors
+from hcnet.validation.images import check_binary, colours_hint
+
+UNLABELLED = -1
+# More passes than anybody needs: a file that asks for more is meant to keep its reader busy.
+MOST_PASSES = 1000
+# More would fill the memory before anything could say how much a network takes.
+MOST_TEMPLATES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The classes, and the class number of every image (-1: unlabelled)."""
+
+    classes: NDArray[Any]
+    codes: NDArray[np.int64]
 
 
 def check_priors(estimator: Any) -> Priors:
@@ -52,29 +83,9 @@ def check_feature_size(
     return h, w
 
 
-def colours_hint(shape: Sequence[int]) -> str:
-    """A remedy if the last axis of images seems to hold colours; otherwise nothing."""
-    if shape[-1] not in (3, 4):
-        return ""
-    return (
-        f"; if the {shape[-1]} of the last axis are colours, they must come before height and "
-        f"width: np.moveaxis(X, -1, -3), and [None] after it for one image"
-    )
-
-
 def check_max_memory(value: int | None) -> int | None:
     """Bytes that may be taken, or None."""
     return check_optional_count("max_memory", value, 1, "for no limit")
-
-
-def check_share(name: str, value: float) -> float:
-    """A number from 0 to 1."""
-    return check_number(name, value, least=0, most=1)
-
-
-def check_waiting(name: str, value: float) -> float:
-    """Seconds, 0 among them."""
-    return check_number(name, value, least=0, most=1e9, note=" seconds", hint="0: every step")
 
 
 def check_positive(name: str, value: float | None) -> float | None:
@@ -141,3 +152,319 @@ def check_learning(
         max_seconds=check_positive("max_seconds", estimator.max_seconds),
         max_memory=check_max_memory(estimator.max_memory),
     )
+
+
+def check_layers(
+    layers: Sequence[Layer],
+    n_templates: int,
+    image_size: tuple[int, int],
+    names: Sequence[str] = (),
+) -> list[CheckedLayer]:
+    """Layers that fit on each other and on the image; `names` are for messages."""
+    if isinstance(layers, Layer) or not isinstance(layers, Sequence) or not len(layers):
+        raise ValueError(
+            f"layers must be a list of hcnet.Layer from the image upwards, got {layers!r}; the "
+            f"last one holds the templates, for example [Layer(16, size=9), Layer()]."
+        )
+    checked = []
+    for k, layer in enumerate(layers):
+        if not isinstance(layer, Layer):
+            raise TypeError(f"layers[{k}] must be an hcnet.Layer, got {layer!r}.")
+        last, name = k == len(layers) - 1, names[k] if names else f"layers[{k}]"
+        checked.append(_check_layer(layer, name, n_templates if last else None))
+        image_size = _fit(checked[-1], name, image_size)
+    return checked
+
+
+def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLayer:
+    """One layer by itself; `n_templates` is given for the last."""
+    for option in ("n_features", "size"):
+        if n_templates is None and getattr(layer, option) is None:
+            raise ValueError(f"{name}.{option} must be given; only the last layer leaves it open.")
+    n_features = check_optional_count(
+        f"{name}.n_features", layer.n_features, 1, "in the last layer"
+    )
+    if n_templates is not None and n_features not in (None, n_templates):
+        raise ValueError(
+            f"{name}.n_features must be the number of templates, n_classes × templates_per_class "
+            f"= {n_templates}, got {n_features}; leave it None in the last layer."
+        )
+    size = None if layer.size is None else check_pair(f"{name}.size", layer.size)
+    p_W = layer.p_W
+    if p_W is None:
+        p_W = P_W if n_templates is None else P_W_TEMPLATES
+    pool = check_pair(f"{name}.pool", layer.pool)
+    if pool[0] * pool[1] > MOST_MEMBERS:
+        raise ValueError(
+            f"{name}.pool must have at most {MOST_MEMBERS} positions, got {pool[0]}×{pool[1]}; "
+            f"choose a smaller window."
+        )
+    border: Any = check_choice(f"{name}.pool_border", layer.pool_border, ("full", "same"))
+    return CheckedLayer(
+        n_features=n_templates or n_features or 0,
+        size=size,
+        pool=pool,
+        pool_border=border,
+        perturbation=check_number(f"{name}.perturbation", layer.perturbation, least=0, below=1),
+        p_W=check_number(
+            f"{name}.p_W",
+            p_W,
+            above=0,
+            most=0.5,
+            note=" (weights are rarer than not)",
+            hint="leave it None for the default",
+        ),
+        damping=check_damping(layer.damping, f"{name}.damping"),
+    )
+
+
+def _fit(layer: CheckedLayer, name: str, below: tuple[int, int]) -> tuple[int, int]:
+    """The grid of placements of a layer on the grid below it."""
+    grid = PoolLayer(1, layer.pool, below, layer.pool_border).size
+    size = layer.size or grid
+    if min(grid) < 1 or size[0] > grid[0] or size[1] > grid[1]:
+        raise ValueError(
+            f"{name} does not fit: the grid below is {below[0]}×{below[1]}, its pool of "
+            f"{layer.pool[0]}×{layer.pool[1]} ({layer.pool_border!r}) leaves "
+            f"{max(grid[0], 0)}×{max(grid[1], 0)}, and its features are {size[0]}×{size[1]}; "
+            f"choose smaller features, smaller pools, pool_border='same', or larger images"
+            f"{colours_hint(below)}."
+        )
+    return FeatureLayer(1, 1, size, grid, "valid").placement_size
+
+
+def check_inference(value: Any) -> Inference:
+    """How known weights are used: a name, or an `Inference`."""
+    given = value if isinstance(value, Inference) else Inference(value)
+    check_choice("inference", given.name, METHODS)
+    defaults = Inference()
+    users = {"candidates": ("explain", MOST_TEMPLATES), "n_passes": ("passing", MOST_PASSES)}
+    for option, (name, most) in users.items():
+        check_count(f"inference.{option}", getattr(given, option), most=most)
+        if given.name != name and getattr(given, option) != getattr(defaults, option):
+            raise ValueError(
+                f"inference.{option} belongs to the inference {name!r}, got it with "
+                f"{given.name!r}; leave it out."
+            )
+    return given
+
+
+def check_noise(p01: float, p10: float) -> Noise:
+    """The noise, which a network does not estimate."""
+    hint = "pass about the share of pixels that noise flips"
+    return Noise(check_rare("p01", p01, hint), check_rare("p10", p10, hint))
+
+
+def check_labels(y: ArrayLike | None, n_images: int, n_classes: int | None) -> Labels:
+    """Labels to learn from, of any type; -1 (or None, or NaN) marks an unlabelled image."""
+    if y is None:
+        return Labels(np.arange(n_classes or 1), np.full(n_images, UNLABELLED))
+    labels, known = _read_labels(y, n_images)
+    if not known.any():
+        return check_labels(None, n_images, n_classes)
+    try:
+        classes, codes = np.unique(labels[known], return_inverse=True)
+        set(classes.tolist())  # a single one need not be compared, but is looked up, too
+    except TypeError:
+        raise ValueError(
+            f"Labels must be of one type that can be sorted, got values such as "
+            f"{labels[known][:3].tolist()!r}; convert them, for example with str."
+        ) from None
+    names = classes.tolist()
+    for name in names:
+        if isinstance(name, float) and not name.is_integer():
+            raise ValueError(
+                f"Unknown label type: y must hold classes, whole numbers or names, got numbers "
+                f"such as {name!r}; convert them, for example with str, if they are names."
+            )
+    _check_class_count("y", names, n_classes)
+    if len(names) == 1 and not known.all():
+        warn(
+            f"y holds only the class {names[0]!r} besides {UNLABELLED}, which marks images "
+            f"without a label; if {UNLABELLED} is a class of yours, give it another name.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if classes.dtype == object and len({type(name) for name in names}) == 1:
+        # None beside the labels made objects of them.
+        plain = np.array(names)
+        classes = plain if plain.shape == classes.shape else classes
+    full = np.full(n_images, UNLABELLED, np.int64)
+    full[known] = codes
+    return Labels(classes, full)
+
+
+def check_class_number(n_classes: int | None) -> int | None:
+    """Number of classes, or None."""
+    return check_optional_count("n_classes", n_classes, 1, "to take it from y", MOST_TEMPLATES)
+
+
+def check_templates(n_classes: int, templates_per_class: int) -> ClassLayer:
+    """The class layer, with as many templates for every class."""
+    per_class = check_count("templates_per_class", templates_per_class)
+    if n_classes * per_class > MOST_TEMPLATES:
+        raise ValueError(
+            f"A network has at most {MOST_TEMPLATES} templates, and {n_classes} classes with "
+            f"templates_per_class={per_class} would have more; lower templates_per_class."
+        )
+    return equal_classes(n_classes, per_class)
+
+
+def check_stream_classes(classes: ArrayLike, n_classes: int | None) -> NDArray[Any]:
+    """All classes that a stream may show, sorted."""
+    plain = isinstance(classes, Iterable) and not isinstance(classes, str)
+    names: list[Any] = list(classes) if plain else []  # type: ignore[arg-type]
+    if not names or any(np.ndim(name) for name in names):
+        raise ValueError(
+            f"classes must be a list of all labels that may come, got {classes!r}; for labels of "
+            f"the first images alone leave it None."
+        )
+    if any(_is_unlabelled(name) for name in names):
+        raise ValueError(
+            f"classes must not hold {UNLABELLED}, None or NaN, which mark images without a label, "
+            f"got {names!r}; leave it out."
+        )
+    found = check_labels(names, len(names), None).classes
+    _check_class_count("classes", found.tolist(), n_classes)
+    return found
+
+
+def _check_class_count(source: str, names: list[Any], n_classes: int | None) -> None:
+    if n_classes not in (None, len(names)):
+        shown = ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
+        raise ValueError(
+            f"n_classes is {n_classes}, but {source} holds {len(names)} classes ({shown}); leave "
+            f"n_classes None to count them."
+        )
+
+
+def check_known_labels(y: ArrayLike, n_images: int, classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Class numbers of labels that a network knows; -1 where there is none."""
+    labels, known = _read_labels(y, n_images)
+    codes = np.full(n_images, UNLABELLED, np.int64)
+    codes[known] = [class_code(label, classes) for label in labels[known].tolist()]
+    return codes
+
+
+def class_code(label: Any, classes: NDArray[Any]) -> int:
+    """The number of a class."""
+    codes = {name: k for k, name in enumerate(classes.tolist())}
+    try:
+        return codes[label]
+    except (KeyError, TypeError):  # a list or an array cannot be a key
+        raise ValueError(
+            f"{label!r} is not a class of this network; its classes are "
+            f"{', '.join(map(repr, codes))}."
+        ) from None
+
+
+def labelled(y: ArrayLike, n_images: int) -> tuple[NDArray[Any], BoolArray]:
+    """Labels to compare with, and for which images there is one."""
+    labels, known = _read_labels(y, n_images)
+    if not known.any():
+        raise ValueError(
+            f"y must hold at least one label to compare with, got only {UNLABELLED}, None or NaN; "
+            f"leave y out for the mean joint log-probability."
+        )
+    return labels, known
+
+
+def _read_labels(y: ArrayLike, n_images: int) -> tuple[NDArray[Any], BoolArray]:
+    labels = as_array("y", y)
+    if labels.dtype.kind in "US":  # NumPy turns ["a", -1] and ["a", nan] into strings
+        labels = np.asarray(y, object)
+    if labels.shape == (n_images, 1):
+        warn(
+            f"A column-vector y was passed when a 1d array was expected: one label per image, "
+            f"shape ({n_images},); pass y.ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        labels = labels[:, 0]
+    if labels.shape != (n_images,):
+        raise ValueError(
+            f"y must hold one label per image, shape ({n_images},), got {labels.shape}; use -1 "
+            f"for images without a label."
+        )
+    known = np.array([not _is_unlabelled(label) for label in labels.tolist()], bool)
+    return labels, known
+
+
+def _is_unlabelled(label: Any) -> bool:
+    try:
+        return label is None or label in (UNLABELLED, str(UNLABELLED)) or bool(label != label)
+    except TypeError:  # pandas.NA is neither equal to anything nor not
+        return True
+
+
+def check_class_layer(
+    old: ClassLayer,
+    names: NDArray[Any],
+    categories: ArrayLike | None,
+    classes: ArrayLike | None,
+    p_on: float | None,
+) -> tuple[ClassLayer, NDArray[Any]]:
+    """Another class layer over the same templates, and the names of its classes."""
+    codes = as_array("categories", old.categories if categories is None else categories)
+    used = np.unique(codes) if codes.dtype.kind in "iu" else codes
+    if codes.shape != (old.n_templates,) or not np.array_equal(used, np.arange(len(used))):
+        raise ValueError(
+            f"categories must hold the number of the class of each of the {old.n_templates} "
+            f"templates, from 0 and without gaps, got {categories!r}."
+        )
+    if p_on is not None:
+        p_on = check_rare("p_on", p_on, "leave it None for exactly one object per image")
+    if classes is None and categories is None:
+        classes = names
+    layer = ClassLayer(tuple(int(k) for k in codes), p_on)
+    return layer, check_class_names(classes, layer.n_classes)
+
+
+def check_class_names(classes: ArrayLike | None, n_classes: int) -> NDArray[Any]:
+    """One name per class; numbers if there are none."""
+    if classes is None:
+        return np.arange(n_classes)
+    names = as_array("classes", classes)
+    words = names.tolist() if names.ndim == 1 else []
+    different = all(isinstance(name, Hashable) for name in words) and len(set(words)) == n_classes
+    if len(words) != n_classes or not different or any(map(_is_unlabelled, words)):
+        raise ValueError(
+            f"classes must hold {n_classes} different names, one per class and none of them "
+            f"{UNLABELLED} (no label), got {classes!r}."
+        )
+    return names
+
+
+def check_class_count(n_templates: int, per_class: int, n_classes: int | None) -> int:
+    """The number of classes of known templates."""
+    count, rest = divmod(n_templates, per_class)
+    if rest or n_classes not in (None, count):
+        wanted = "a multiple of" if n_classes is None else f"{n_classes} classes ×"
+        raise ValueError(
+            f"The last of the weights must hold {wanted} templates_per_class = {per_class} "
+            f"templates, got {n_templates}; set templates_per_class and n_classes to fit them."
+        )
+    return count
+
+
+def check_weights(weights: Sequence[ArrayLike]) -> list[BoolArray]:
+    """Binary weights of every layer."""
+    if isinstance(weights, np.ndarray) and weights.ndim:
+        weights = list(weights)
+    if not isinstance(weights, Sequence) or not len(weights):
+        raise ValueError(
+            f"weights must be a list of arrays, one per layer from the image upwards, got "
+            f"{weights!r}."
+        )
+    axes = "features, channels, height, width"
+    return [check_binary(f"weights[{k}]", W, axes) for k, W in enumerate(weights)]
+
+
+def check_weight_shapes(weights: Sequence[BoolArray], shapes: Sequence[tuple[int, ...]]) -> None:
+    """Weights that fit the layers."""
+    came = [W.shape for W in weights]
+    if came != [tuple(shape) for shape in shapes]:
+        raise ValueError(
+            f"weights must have the shapes {', '.join(map(str, shapes))} to fit the layers, got "
+            f"{', '.join(map(str, came))}; change layers, image_size or the weights."
+        )

@@ -10,9 +10,8 @@ from hcnet.hierarchy.explaining import agreeing, all_allowed
 from hcnet.images import Images
 from hcnet.templates import part_search
 from hcnet.templates.matching import match, shifted_windows
-from hcnet.templates.matching_kernels import count_shifts, match_all
 from hcnet.templates.part_search import PartImages, PartSearch, Placements
-from hcnet.templates.search_kernels import explain_all
+from hcnet.templates.template_kernels import count_shifts, explain_all, match_all
 from hcnet.templates.template_learning import as_templates, choose, learn_templates, medoids
 
 LIMITS = Limits()
@@ -234,12 +233,13 @@ def test_learning_a_network_classifies_what_it_is_made_of():
         categories=np.repeat(np.arange(7), 9),
         channels=2,
     )
-    learned = learn_templates(net, whole(X), agreeing(net, y), LIMITS, np.random.default_rng(0))
-    assert learned.status in (Status.PASSES_DONE, Status.FINISHED)
-    assert [W.shape for W in learned.weights] == [level.weight_shape for level in net.levels]
+    rng = np.random.default_rng(0)
+    found, weights, outcome = learn_templates(net, whole(X), agreeing(net, y), LIMITS, rng)
+    assert outcome.status in (Status.PASSES_DONE, Status.FINISHED)
+    assert [W.shape for W in weights] == [level.weight_shape for level in net.levels]
     # How far parts shift is learned; the pixels' own pools stay.
-    assert learned.network.levels[1].window.max() == 1
-    assert np.array_equal(learned.network.levels[0].window, net.levels[0].window)
+    assert found.levels[1].window.max() == 1
+    assert np.array_equal(found.levels[0].window, net.levels[0].window)
 
 
 def test_nothing_is_compiled_again_for_parts_of_few_weights():
@@ -248,10 +248,11 @@ def test_nothing_is_compiled_again_for_parts_of_few_weights():
     X = np.random.default_rng(0).random((4, 1, 9, 9)) < 0.3
     allowed = agreeing(net, np.array([0, 1, 0, 1]))
     for images in (X, np.zeros_like(X)):
-        learned = learn_templates(net, whole(images), allowed, LIMITS, np.random.default_rng(0))
-        match(net, learned.weights, whole(X), allowed)
-        shifted_windows(net, learned.weights, whole(X), np.zeros(4, int))
-    assert not any(W.any() for W in learned.weights)  # nothing is learned from empty images
+        rng = np.random.default_rng(0)
+        _, weights, _ = learn_templates(net, whole(images), allowed, LIMITS, rng)
+        match(net, weights, whole(X), allowed)
+        shifted_windows(net, weights, whole(X), np.zeros(4, int))
+    assert not any(W.any() for W in weights)  # nothing is learned from empty images
     # A loop over threads wraps what is compiled.
     loops = (loop.__wrapped__ for loop in (explain_all, match_all, _add_up))
     for compiled in (*loops, count_shifts):

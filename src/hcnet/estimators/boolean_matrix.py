@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import Any, Self
 
 import numpy as np
@@ -136,17 +137,17 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
             return now
 
         progress = self._progress(running)
-        with self._keeping(checkpoint, every, "fit", table.values, table.observed) as keeper:
+        with (
+            self._keeping(checkpoint, every, "fit", table.values, table.observed) as keeper,
+            closing(progress),
+        ):
             rng = self._generator(keeper)
             limits = options.max_seconds, options.max_memory
             learner = Factorizer(table, priors, rng, progress, *limits, keeper)
-            try:
-                if rank is not None and options.algorithm == "mpmp":
-                    found = learner.by_messages(rank, options.engine, options.max_iter)
-                else:
-                    found = learner.refined(rank, min(most, *table.shape), options.n_init)
-            finally:
-                progress.close()
+            if rank is not None and options.algorithm == "mpmp":
+                found = learner.by_messages(rank, options.engine, options.max_iter)
+            else:
+                found = learner.refined(rank, min(most, *table.shape), options.n_init)
         return self._store(found.best, table, priors)._store_run(found)
 
     def fit_transform(

@@ -7,6 +7,7 @@ import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, replace
 from typing import Any, Self, get_args
 
@@ -279,11 +280,9 @@ class FeatureLearner(TransformerMixin, Estimator):
                 "or fit_stream first; fit refines by itself."
             )
         progress = self._progress(lambda model: self._copy()._publish(model))
-        try:
+        with closing(progress):
             seconds = check_positive("max_seconds", self.max_seconds)
             refined = self._stream.refined(seconds, progress)
-        finally:
-            progress.close()
         self._publish(refined)
         self._warn_if_empty()
         return self

@@ -156,12 +156,13 @@ class TemplateClassifier(NetworkClassifier):
                 return self._running(NetworkModel(network, [parts, empty], labels.classes))
 
             allowed, progress = agreeing(network, labels.codes), self._progress(so_far)
-            learned = learn_templates(network, images, allowed, limits, rng, progress, keeper)
+            search = network, images, allowed, limits, rng, progress, keeper
+            learned, weights, outcome = learn_templates(*search)
         self._forget()
-        self._publish(NetworkModel(learned.network, learned.weights, labels.classes))
-        self.cost_, self.history_ = learned.cost, learned.history
-        self.n_iter_, self.status_ = len(learned.history), learned.status.value
-        self.seconds_, self.memory_ = time.perf_counter() - began, memory
+        self._publish(NetworkModel(learned, weights, labels.classes))
+        self._store_run(outcome)
+        self.seconds_ = time.perf_counter() - began
+        self.cost_, self.memory_ = -outcome.objective, memory
         return self
 
     def _inference(self) -> Inference:

@@ -41,11 +41,6 @@ class Table:
         """Entries that are observed and 0."""
         return np.asarray(~self.values & self.observed)
 
-    @cached_property
-    def density(self) -> float:
-        """Share of ones among the observed entries, kept off 0 and 1."""
-        return float(np.clip(self.on.sum() / max(int(self.observed.sum()), 1), 0.02, 0.98))
-
     def evidence(self, noise: Noise) -> FloatArray:
         """Log-odds per entry, on the grid; 0 where it is not observed."""
         # Estimates of the noise can exceed one half; evidence must keep its sign.

@@ -128,7 +128,8 @@ class Annealing(Stateful):
     def __init__(self, table: Table, rank: int, fixed: Priors, rng: np.random.Generator) -> None:
         self._table, self._fixed, self._rng = table, fixed, rng
         self._sampler = Sampler(table, rng)
-        p = np.sqrt(1 - (1 - table.density) ** (1 / rank))
+        ones = table.on.sum() / max(int(table.observed.sum()), 1)
+        p = np.sqrt(1 - (1 - float(np.clip(ones, 0.02, 0.98))) ** (1 / rank))
         rows, columns = table.shape
         self.factors = Factors(
             (rng.random((rows, rank)) < (fixed.p_S or p)).astype(np.int8),

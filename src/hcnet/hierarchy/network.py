@@ -108,11 +108,6 @@ class Level:
         """(features, channels, height, width)."""
         return self.features.n_features, self.features.n_channels, *self.features.feature_size
 
-    def on(self, below_size: tuple[int, int]) -> Level:
-        """The same level above a grid of another size."""
-        pool = replace(self.pool, below_size=below_size)
-        return replace(self, pool=pool, features=replace(self.features, image_size=pool.size))
-
 
 @dataclass(frozen=True, eq=False)
 class Network:
@@ -162,8 +157,10 @@ class Network:
         """The same network over images of another size: templates can then take more positions."""
         levels = []
         for level in self.levels:
-            levels.append(level.on(size))
-            size = levels[-1].features.placement_size
+            pool = replace(level.pool, below_size=size)
+            features = replace(level.features, image_size=pool.size)
+            levels.append(replace(level, pool=pool, features=features))
+            size = features.placement_size
         return replace(self, levels=tuple(levels))
 
 

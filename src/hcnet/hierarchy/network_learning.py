@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -50,11 +51,6 @@ class NetworkOptions:
     max_iter: int | None = None
     max_seconds: float | None = None
     max_memory: int | None = None
-
-    @property
-    def passes(self) -> int:
-        """Passes of a start."""
-        return PASSES if self.max_iter is None else self.max_iter
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,24 +175,21 @@ def learn_network(
         warnings.warn(problem, UserWarning, stacklevel=3)
     deadline = None if options.max_seconds is None else began + options.max_seconds
     new = partial(NetworkLearning, network, images, allowed, options, rng)
-    race = _Race(new, options.n_init, options.passes)
+    race = _Race(new, options.n_init, PASSES if options.max_iter is None else options.max_iter)
 
     def report(k: int, measurement: Measurement, seconds: float) -> None:
         progress.step(measurement, start.process.state)
 
-    try:
-        with interruptible():
-            for start, passes, name, beside in race.runs():
-                if keeper is not None:
-                    keeper.paused = [] if beside is None else [beside.process]
-                left = None
-                if deadline is not None:  # a run always makes one step
-                    left = max(deadline - time.perf_counter(), 1e-3)
-                progress.stage(name, passes - start.outcome.n_iter)
-                limits = Limits(max_iter=passes, max_seconds=left)
-                start.outcome = run(start.process, limits, report, keeper, start.outcome)
-    finally:
-        progress.close()
+    with closing(progress), interruptible():
+        for start, passes, name, beside in race.runs():
+            if keeper is not None:
+                keeper.paused = [] if beside is None else [beside.process]
+            left = None
+            if deadline is not None:  # a run always makes one step
+                left = max(deadline - time.perf_counter(), 1e-3)
+            progress.stage(name, passes - start.outcome.n_iter)
+            limits = Limits(max_iter=passes, max_seconds=left)
+            start.outcome = run(start.process, limits, report, keeper, start.outcome)
     process, outcome = race.leader.process, race.leader.outcome
     decided = process.vote() if options.vote else outcome.best
     if outcome.status is Status.ITERATION_LIMIT and options.max_iter is None:

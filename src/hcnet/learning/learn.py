@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -94,15 +95,12 @@ def learn(
         keeper,
     )
     runs: list[Learned] = []
-    try:
-        with interruptible():
-            for start, sweeps in starts:
-                outcome = run(*learner.passing(start, sweeps)) if sweeps else learner.empty()
-                runs.append(learner.finish(outcome, [one.explanation.bits for one in runs]))
-                if runs[-1].status.cut_short or _enough(runs, options):
-                    break
-    finally:
-        progress.close()
+    with closing(progress), interruptible():
+        for start, sweeps in starts:
+            outcome = run(*learner.passing(start, sweeps)) if sweeps else learner.empty()
+            runs.append(learner.finish(outcome, [one.explanation.bits for one in runs]))
+            if runs[-1].status.cut_short or _enough(runs, options):
+                break
     best = min(runs, key=lambda r: r.explanation.bits)
     if runs[-1].status.cut_short:
         best.status = runs[-1].status

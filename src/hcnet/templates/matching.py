@@ -18,7 +18,7 @@ from hcnet.hierarchy.convolution import correlate, elements
 from hcnet.hierarchy.network import Level, Network, Weights, explaining_memory, in_batches
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.messages import class_log_prior
-from hcnet.templates.matching_kernels import count_shifts, match_all
+from hcnet.templates.template_kernels import count_shifts, match_all
 
 # Chosen on digits that neither train nor test: benchmarks/NOTES.md.
 # Nats per wrong pixel: little, because a wrong stroke makes many pixels wrong at once.

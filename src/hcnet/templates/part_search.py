@@ -21,7 +21,7 @@ from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.convolution import elements
 from hcnet.hierarchy.network import Level
 from hcnet.images import BoolArray, Images
-from hcnet.templates.search_kernels import explain_all, fit_all
+from hcnet.templates.template_kernels import explain_all, fit_all
 
 IntArray = NDArray[np.int64]
 

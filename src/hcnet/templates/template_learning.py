@@ -7,13 +7,15 @@ average of two ways to draw a digit is not a digit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.checkpoint import Checkpoint
-from hcnet.engine.driver import Limits, Record, Status, interruptible, run
+from hcnet.engine.driver import Limits, Outcome, Status, interruptible, run
 from hcnet.hierarchy.explaining import all_allowed
 from hcnet.hierarchy.network import Level, Network, batch_size, explaining_memory
 from hcnet.images import BoolArray, Images
@@ -31,17 +33,6 @@ ROUNDS = 10
 MOST_EXAMPLES = 2000
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedTemplates:
-    """The network with the pools that were learned, its weights, and how the search went."""
-
-    network: Network
-    weights: list[BoolArray]
-    cost: float
-    status: Status
-    history: list[Record]
-
-
 def learn_templates(
     network: Network,
     images: Images,
@@ -50,26 +41,24 @@ def learn_templates(
     rng: np.random.Generator,
     progress: Progress | None = None,
     keeper: Checkpoint | None = None,
-) -> LearnedTemplates:
+) -> tuple[Network, list[BoolArray], Outcome[Any]]:
     """Search for the parts, then choose the images that become templates.
 
+    Returns the network with the learned pools, its weights, and the outcome of the search.
     `allowed` (images, templates) leaves out the templates that contradict a label.
     """
     progress = progress or Progress()
     parts, top = network.levels
     rounds = ROUNDS if limits.max_iter is None else limits.max_iter
-    try:
-        with interruptible():
-            progress.stage("Search for parts", rounds)
-            search = PartSearch(parts, images, rng)
-            outcome = run(
-                search,
-                replace(limits, max_iter=rounds),
-                lambda k, measurement, seconds: progress.step(measurement, lambda: search.W),
-                keeper,
-            )
-    finally:
-        progress.close()
+    with closing(progress), interruptible():
+        progress.stage("Search for parts", rounds)
+        search = PartSearch(parts, images, rng)
+        outcome = run(
+            search,
+            replace(limits, max_iter=rounds),
+            lambda k, measurement, seconds: progress.step(measurement, lambda: search.W),
+            keeper,
+        )
     W, found = outcome.best
     some = np.arange(images.n_images)
     if len(some) > MOST_EXAMPLES:
@@ -83,10 +72,9 @@ def learn_templates(
     chosen = choose(similarity, allowed[some], network, rng)
     weights = [W, templates[chosen]]
     network = with_windows(network, weights, examples, allowed[some], chosen)
-    status = outcome.status
-    if status is Status.ITERATION_LIMIT and limits.max_iter is None:
-        status = Status.PASSES_DONE  # more rounds would hardly change anything
-    return LearnedTemplates(network, weights, -outcome.objective, status, outcome.history)
+    if outcome.status is Status.ITERATION_LIMIT and limits.max_iter is None:
+        outcome.status = Status.PASSES_DONE  # more rounds would hardly change anything
+    return network, weights, outcome
 
 
 def check_template_memory(network: Network, n_images: int, max_memory: int | None) -> int:

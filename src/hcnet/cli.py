@@ -85,8 +85,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
     for each in COMMANDS:
         one = places.add_parser(
             each.name,
-            help=each.summary,
-            description=f"{each.summary[0].upper()}{each.summary[1:]}.",
+            help=each.summary[0].lower() + each.summary[1:].removesuffix("."),
+            description=each.summary,
             epilog=f"Example:\n  {each.example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,

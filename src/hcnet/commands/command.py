@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,19 @@ class Command:
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     # Options that name a file to write, and its kind: checked before the command runs.
-    outputs: Mapping[str, str] = field(default_factory=dict)
+    outputs: Mapping[str, str]
+
+
+def command(
+    example: str, add_arguments: Callable[[argparse.ArgumentParser], None], **outputs: str
+) -> Callable[[Callable[[argparse.Namespace], int]], Command]:
+    """A decorator: the function becomes a command of its name, with its docstring as summary."""
+
+    def make(run: Callable[[argparse.Namespace], int]) -> Command:
+        summary = run.__doc__ or run.__name__  # python -OO has no docstrings
+        return Command(run.__name__, summary, example, add_arguments, run, outputs)
+
+    return make
 
 
 def note(options: argparse.Namespace, text: str) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hcnet import names
 from hcnet.commands import command
-from hcnet.commands.command import Command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -196,7 +195,17 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     add_learning_options(parser)
 
 
-def _run(options: argparse.Namespace) -> int:
+@command.command(
+    "hcnet learn scans/ --feature-size 12x12 --random-state 0 -o letters.hcn\n"
+    "  hcnet learn shapes.npz --labels shapes.npz --layer n_features=4,size=21 "
+    "--layer templates \\\n      --templates-per-class 2 -o shapes.hcn",
+    _arguments,
+    output="file",
+    report="report",
+    live="report",
+)
+def learn(options: argparse.Namespace) -> int:
+    """Learn the parts of images, or a network of them, and write a model file."""
     from hcnet.engine.driver import Status
     from hcnet.image_files import files_of_images, read_labels
     from hcnet.reporting import summary
@@ -311,15 +320,4 @@ def _text(figures: dict[str, Any]) -> str:
     return command.aligned(rows)
 
 
-COMMANDS = (
-    Command(
-        "learn",
-        "learn the parts of images, or a network of them, and write a model file",
-        "hcnet learn scans/ --feature-size 12x12 --random-state 0 -o letters.hcn\n"
-        "  hcnet learn shapes.npz --labels shapes.npz --layer n_features=4,size=21 "
-        "--layer templates \\\n      --templates-per-class 2 -o shapes.hcn",
-        _arguments,
-        _run,
-        {"output": "file", "report": "report", "live": "report"},
-    ),
-)
+COMMANDS = (learn,)

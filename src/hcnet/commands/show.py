@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from hcnet.commands import command
-from hcnet.commands.command import Command
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
@@ -28,7 +27,9 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_output(parser, "the report to write (.html)")
 
 
-def _show(options: argparse.Namespace) -> int:
+@command.command("hcnet show letters.hcn -o parts.png", _show_arguments, output="picture")
+def show(options: argparse.Namespace) -> int:
+    """Show the parts, the hierarchy and a summary of a model."""
     model = command.load_model(options.model)
     from hcnet import FeatureLearner
     from hcnet.reporting import summary
@@ -44,7 +45,11 @@ def _show(options: argparse.Namespace) -> int:
     return command.DONE
 
 
-def _report(options: argparse.Namespace) -> int:
+@command.command(
+    "hcnet report letters.hcn page.png -o report.html", _report_arguments, output="report"
+)
+def report(options: argparse.Namespace) -> int:
+    """Write one HTML file with parts, places, errors and settings."""
     from hcnet import FeatureLearner
     from hcnet.image_files import read_labels
     from hcnet.reporting import report
@@ -129,14 +134,18 @@ def _completion_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
 
-def _demo(options: argparse.Namespace) -> int:
+@command.command("hcnet demo --output demo-output", _demo_arguments)
+def demo(options: argparse.Namespace) -> int:
+    """Learn the letters of a noisy picture, and draw the result."""
     from hcnet.demo import run_demo
 
     found = run_demo(options.output, options.seed, command.on_a_terminal(options), options.force)
     return command.print_result(options, *found)
 
 
-def _info(options: argparse.Namespace) -> int:
+@command.command("hcnet info --json", lambda parser: None)  # no arguments
+def info(options: argparse.Namespace) -> int:
+    """Print versions, engines, processor, memory and graphics cards."""
     from hcnet.environment import environment
 
     found = environment()
@@ -155,7 +164,13 @@ def _info(options: argparse.Namespace) -> int:
     return command.print_result(options, found, command.aligned(rows))
 
 
-def _completion(options: argparse.Namespace) -> int:
+@command.command(
+    'eval "$(hcnet completion bash)"      # in ~/.bashrc; zsh: after compinit in ~/.zshrc\n'
+    "  hcnet completion fish | source       # in ~/.config/fish/config.fish",
+    _completion_arguments,
+)
+def completion(options: argparse.Namespace) -> int:
+    """Print a script that completes hcnet's commands and options in a shell."""
     try:
         import shtab
     except ImportError:
@@ -171,43 +186,4 @@ def _completion(options: argparse.Namespace) -> int:
     return command.DONE
 
 
-COMMANDS = (
-    Command(
-        "show",
-        "show the parts, the hierarchy and a summary of a model",
-        "hcnet show letters.hcn -o parts.png",
-        _show_arguments,
-        _show,
-        {"output": "picture"},
-    ),
-    Command(
-        "report",
-        "write one HTML file with parts, places, errors and settings",
-        "hcnet report letters.hcn page.png -o report.html",
-        _report_arguments,
-        _report,
-        {"output": "report"},
-    ),
-    Command(
-        "demo",
-        "learn the letters of a noisy picture, and draw the result",
-        "hcnet demo --output demo-output",
-        _demo_arguments,
-        _demo,
-    ),
-    Command(
-        "info",
-        "print versions, engines, processor, memory and graphics cards",
-        "hcnet info --json",
-        lambda parser: None,  # it has none
-        _info,
-    ),
-    Command(
-        "completion",
-        "print a script that completes hcnet's commands and options in a shell",
-        'eval "$(hcnet completion bash)"      # in ~/.bashrc; zsh: after compinit in ~/.zshrc\n'
-        "  hcnet completion fish | source       # in ~/.config/fish/config.fish",
-        _completion_arguments,
-        _completion,
-    ),
-)
+COMMANDS = (show, report, demo, info, completion)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hcnet.commands import command
-from hcnet.commands.command import Command
 
 if TYPE_CHECKING:
     from hcnet.image_files import ImageSet
@@ -85,7 +84,14 @@ def _classify_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_file(parser, "--confusion", help)
 
 
-def _denoise(options: argparse.Namespace) -> int:
+@command.command(
+    "hcnet denoise letters.hcn page.png -o clean.png",
+    _restore_arguments,
+    output="images",
+    picture="picture",
+)
+def denoise(options: argparse.Namespace) -> int:
+    """Write images as their parts explain them, without the noise."""
     model = command.load_model(options.model)
     images = command.read(options)
     clean = model.denoise(images.X, mask=images.mask)
@@ -100,7 +106,14 @@ def _denoise(options: argparse.Namespace) -> int:
     return _write_restored(options, images, clean, changed, "changed")
 
 
-def _inpaint(options: argparse.Namespace) -> int:
+@command.command(
+    "hcnet inpaint letters.hcn page.png --mask stain.png -o filled.png",
+    _inpaint_arguments,
+    output="images",
+    picture="picture",
+)
+def inpaint(options: argparse.Namespace) -> int:
+    """Fill in missing pixels; all others stay as they are."""
     model = command.load_model(options.model)
     images = command.read(options, options.mask)
     if images.mask is None:
@@ -148,7 +161,14 @@ def _write_restored(
     )
 
 
-def _encode(options: argparse.Namespace) -> int:
+@command.command(
+    "hcnet encode letters.hcn page.png -o placements.csv",
+    _encode_arguments,
+    output="file",
+    picture="picture",
+)
+def encode(options: argparse.Namespace) -> int:
+    """Print a table of the parts in each image, as CSV or JSON."""
     from hcnet import FeatureLearner
 
     model = command.load_model(options.model)
@@ -170,7 +190,11 @@ def _encode(options: argparse.Namespace) -> int:
     return command.write_table(options, ("file", "page", *columns), rows, "placements", more)
 
 
-def _render(options: argparse.Namespace) -> int:
+@command.command(
+    "hcnet render letters.hcn placements.csv -o drawn.png", _render_arguments, output="images"
+)
+def render(options: argparse.Namespace) -> int:
+    """Draw images from placements, the opposite of encode."""
     model = command.load_model(options.model, "render", "parts")
     n_images, rows, size = _read_codes(options.codes)
     if options.image_size is not None:
@@ -179,7 +203,13 @@ def _render(options: argparse.Namespace) -> int:
     return _write_drawn(options, list(drawn), {"placements": len(rows)})
 
 
-def _sample(options: argparse.Namespace) -> int:
+@command.command(
+    "hcnet sample shapes.hcn -n 16 --random-state 0 -o samples.tif",
+    _sample_arguments,
+    output="images",
+)
+def sample(options: argparse.Namespace) -> int:
+    """Draw new images from a network."""
     model = command.load_model(options.model, "sample", "network")
     by_name = {str(name): name for name in model.classes_.tolist()}
     label = by_name.get(options.label, options.label)
@@ -225,7 +255,14 @@ def _read_codes(path: Path) -> tuple[int, list[list[int]], Any]:
     return len(images), rows, size
 
 
-def _classify(options: argparse.Namespace) -> int:
+@command.command(
+    "hcnet classify shapes.hcn new/ --labels folders --confusion confusion.png",
+    _classify_arguments,
+    output="file",
+    confusion="picture",
+)
+def classify(options: argparse.Namespace) -> int:
+    """Print a table of the class of each image."""
     from hcnet.image_files import read_labels
 
     if options.confusion is not None:
@@ -255,7 +292,9 @@ def _classify(options: argparse.Namespace) -> int:
     )
 
 
-def _cluster(options: argparse.Namespace) -> int:
+@command.command("hcnet cluster shapes.hcn new/ -o clusters.csv", _cluster_arguments, output="file")
+def cluster(options: argparse.Namespace) -> int:
+    """Print a table of the template of each image."""
     model = command.load_model(options.model, "cluster", "network")
     images = command.read(options)
     templates = model.cluster(images.X, images.mask).tolist()
@@ -268,61 +307,4 @@ def _names(images: ImageSet) -> list[tuple[str, int]]:
     return [(str(file), page) for file, page in zip(images.files, images.pages, strict=True)]
 
 
-COMMANDS = (
-    Command(
-        "denoise",
-        "write images as their parts explain them, without the noise",
-        "hcnet denoise letters.hcn page.png -o clean.png",
-        _restore_arguments,
-        _denoise,
-        {"output": "images", "picture": "picture"},
-    ),
-    Command(
-        "inpaint",
-        "fill in missing pixels; all others stay as they are",
-        "hcnet inpaint letters.hcn page.png --mask stain.png -o filled.png",
-        _inpaint_arguments,
-        _inpaint,
-        {"output": "images", "picture": "picture"},
-    ),
-    Command(
-        "classify",
-        "print a table of the class of each image",
-        "hcnet classify shapes.hcn new/ --labels folders --confusion confusion.png",
-        _classify_arguments,
-        _classify,
-        {"output": "file", "confusion": "picture"},
-    ),
-    Command(
-        "cluster",
-        "print a table of the template of each image",
-        "hcnet cluster shapes.hcn new/ -o clusters.csv",
-        _cluster_arguments,
-        _cluster,
-        {"output": "file"},
-    ),
-    Command(
-        "encode",
-        "print a table of the parts in each image, as CSV or JSON",
-        "hcnet encode letters.hcn page.png -o placements.csv",
-        _encode_arguments,
-        _encode,
-        {"output": "file", "picture": "picture"},
-    ),
-    Command(
-        "render",
-        "draw images from placements, the opposite of encode",
-        "hcnet render letters.hcn placements.csv -o drawn.png",
-        _render_arguments,
-        _render,
-        {"output": "images"},
-    ),
-    Command(
-        "sample",
-        "draw new images from a network",
-        "hcnet sample shapes.hcn -n 16 --random-state 0 -o samples.tif",
-        _sample_arguments,
-        _sample,
-        {"output": "images"},
-    ),
-)
+COMMANDS = (denoise, inpaint, classify, cluster, encode, render, sample)

@@ -355,15 +355,7 @@ def _bright_lines(bright: BoolArray, share: float, shortest: float) -> BoolArray
 
 @over_threads
 @nb.njit(nogil=True, cache=True)
-def _mark(
-    first: int,
-    last: int,
-    bright: BoolArray,
-    rows: NDArray[np.int64],
-    share: float,
-    shortest: float,
-    marked: BoolArray,
-) -> None:
+def _mark(first, last, bright, rows, share, shortest, marked):
     """``rows`` (start, rise, column) of lines that start in the first row or just below it."""
     height, width = bright.shape[1:]
     # From so many rows above the image to so many below it.

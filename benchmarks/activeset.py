@@ -26,11 +26,10 @@ from hcnet.hierarchy.network_learning import on_weights
 from hcnet.hierarchy.network_messages import NetworkPassing
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
+from hcnet.learning.learn import MPMP_PATIENCE, MPMP_SWEEPS, starting_priors
 from hcnet.learning.message_passing import MessagePassing, weight_prior
-from hcnet.learning.options import MPMP_PATIENCE, MPMP_SWEEPS, starting_priors
 from hcnet.objective import Priors
-from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.explanation import Canvas, Explanation
 from hcnet.solutions.improver import Improver
 
 # name: (images, features, window or None for the true one)

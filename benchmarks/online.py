@@ -20,13 +20,13 @@ from hcnet.datasets import shapes, small_letters
 from hcnet.engine.engines import ReadyEngine
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
+from hcnet.learning.learn import starting_priors
 from hcnet.learning.message_passing import MessagePassing
-from hcnet.learning.options import starting_priors
 from hcnet.metrics import matched_iou, true_compression
 from hcnet.objective import Priors
 from hcnet.online.minibatches import Minibatch
 from hcnet.online.parts_stream import PartsShape, PartsStream
-from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.explanation import Canvas
 from hcnet.solutions.improver import Improver
 
 # More features than the five characters: who runs a stream does not know how many there are.

@@ -14,7 +14,7 @@ from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
 from hcnet.learning.message_passing import placement_prior, weight_prior
 from hcnet.objective import Priors
-from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.explanation import Canvas
 from hcnet.solutions.improver import Improver
 
 

@@ -15,7 +15,7 @@ from hcnet.engine.placements import placement_memory
 from hcnet.hierarchy import network
 from hcnet.images import Images
 from hcnet.memory import NotEnoughMemoryError, check_memory
-from hcnet.solutions.canvas import Canvas
+from hcnet.solutions.explanation import Canvas
 from hcnet.solutions.improver import Improver
 from tests.memory_peak import memory_peak
 

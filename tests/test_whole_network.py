@@ -8,8 +8,7 @@ import pytest
 
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
-from hcnet.learning.learn import learn
-from hcnet.learning.options import LearningOptions
+from hcnet.learning.learn import LearningOptions, learn
 from hcnet.objective import Priors
 
 PRIORS = Priors(p_S=0.1, p_W=0.4, p01=0.04, p10=0.03)

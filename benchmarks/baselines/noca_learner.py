@@ -12,8 +12,7 @@ from benchmarks.baselines.noca import Noca
 from hcnet.images import BoolArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.objective import Priors, compression_ratio
-from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.explanation import Canvas, Explanation
 from hcnet.solutions.improver import Improver
 
 # Where starts begin, the leaks in turn: results were better the higher it began, up to 0.3, but not

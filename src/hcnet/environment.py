@@ -10,8 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from hcnet.engine.engines import DEFAULT_ENGINE, ENGINE_NAMES, why_not_cuda
+from hcnet.engine.engines import DEFAULT_ENGINE, why_not_cuda
 from hcnet.memory import machine_memory
+from hcnet.names import ENGINE_NAMES
 from hcnet.version import VERSION
 
 # What hcnet itself computes and draws with, in the order in which people ask for it.

@@ -11,8 +11,7 @@ from hcnet.datasets.parts_data import PartsData
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.objective import Priors, estimate, image_bits
-from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.explanation import Canvas, Explanation
 from hcnet.solutions.improver import LEAST_NOISE, Improver
 from hcnet.validation.images import check_binary
 from hcnet.validation.parameters import check_feature_size

@@ -16,8 +16,7 @@ from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.memory import check_memory
 from hcnet.objective import Priors
-from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import NOWHERE, Explanation, IntArray
+from hcnet.solutions.explanation import NOWHERE, Canvas, Explanation, IntArray
 from hcnet.solutions.improver import Improver
 
 

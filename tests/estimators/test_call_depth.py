@@ -12,6 +12,7 @@ DATA = shapes(feature_size=9, n_images=8, random_state=0)
 MODELS = {
     "features": FeatureLearner(2, 5, max_iter=2, random_state=0),
     "network": HCN([Layer(4, size=9), Layer()], templates_per_class=2, max_iter=4, random_state=0),
+    "beliefs": HCN([Layer(4, size=9), Layer()], engine="beliefs", max_iter=4, random_state=0),
     "templates": TemplateClassifier(4, 5, 2, random_state=0),
 }
 LOOP = over_threads(None).__code__  # the function that calls a kernel

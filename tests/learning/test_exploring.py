@@ -13,10 +13,17 @@ from hcnet.datasets import letters
 from hcnet.engine.driver import Status
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
-from hcnet.learning import exploring
-from hcnet.learning.exploring import exploration_memory, explore, regions
-from hcnet.learning.message_passing import FADED, weight_prior
-from hcnet.learning.options import starting_priors
+from hcnet.learning import message_passing
+from hcnet.learning.learn import starting_priors
+from hcnet.learning.message_passing import (
+    FADED,
+    MOST_REGIONS,
+    WINDOWS,
+    exploration_memory,
+    explore,
+    regions,
+    weight_prior,
+)
 from hcnet.messages import Layout
 from hcnet.objective import Priors
 from tests.memory_peak import memory_peak
@@ -44,22 +51,22 @@ def test_regions_are_cut_from_the_images(size, n, window):
     images = page(*size, n)
     layer = FeatureLayer(3, 1, window, size)
     found = regions(layer, images, np.random.default_rng(0))
-    assert 1 <= len(found) <= exploring.MOST_REGIONS
+    assert 1 <= len(found) <= MOST_REGIONS
     for region in found:
-        assert region.size[0] <= 1.5 * exploring.WINDOWS * window[0]
-        assert region.size[1] <= 1.5 * exploring.WINDOWS * window[1]
+        assert region.size[0] <= 1.5 * WINDOWS * window[0]
+        assert region.size[1] <= 1.5 * WINDOWS * window[1]
         assert all(a <= b for a, b in zip(region.size, size, strict=True))
         known = windows_of(images, region)
         for pixels, observed in zip(region.pixels, region.observed, strict=True):
             assert np.stack([pixels[0], observed[0]]).tobytes() in known
     pixels = [region.n_observed for region in found]
-    assert max(pixels) < 3 * exploring.WINDOWS**2 * np.prod(window)
+    assert max(pixels) < 3 * WINDOWS**2 * np.prod(window)
 
 
 def test_small_images_come_in_groups():
     layer = FeatureLayer(5, 1, (6, 6), (14, 14))
     found = regions(layer, page(14, 14, n=100), np.random.default_rng(0))
-    assert len(found) == exploring.MOST_REGIONS
+    assert len(found) == MOST_REGIONS
     assert {region.n_images for region in found} == {3}
 
 
@@ -85,7 +92,7 @@ def test_blank_regions_are_not_looked_at():
     ],
 )
 def test_a_region_takes_no_more_memory_than_is_said_and_allowed(layer, n, limit, monkeypatch):
-    monkeypatch.setattr(exploring, "REGION_BYTES", limit)
+    monkeypatch.setattr(message_passing, "REGION_BYTES", limit)
     rng = np.random.default_rng(0)
     pixels = rng.random((n, layer.n_channels, *layer.image_size)) < 0.3
     found = regions(layer, Images(pixels, np.ones_like(pixels)), rng)

@@ -11,12 +11,11 @@ from hcnet.engine.driver import Limits, Outcome, Status, run
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning import learn as learning
-from hcnet.learning.options import LearningOptions
+from hcnet.learning.learn import LearningOptions
 from hcnet.metrics import matched_iou, true_explanation
 from hcnet.objective import Priors
 from hcnet.refine import moves, search
-from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import NOWHERE
+from hcnet.solutions.explanation import NOWHERE, Canvas
 from hcnet.solutions.improver import Improver
 
 WINDOW = (7, 7)

@@ -10,9 +10,9 @@ from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.objective import Priors, estimate
 from hcnet.solutions import kernels
-from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import (
     NOWHERE,
+    Canvas,
     Feature,
     concatenate_candidates,
     concatenate_offsets,

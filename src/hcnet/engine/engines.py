@@ -14,15 +14,13 @@ from hcnet.engine.cpu import CPUEngine
 from hcnet.engine.dense import DensePassing, TreeEngine
 from hcnet.engine.near_ink import BeliefPassing, belief_memory
 from hcnet.engine.reference import ReferenceEngine
-from hcnet.engine.schedules import GPU_SCHEDULE, Schedule, ScheduleName
+from hcnet.engine.schedules import GPU_SCHEDULE, Schedule
 from hcnet.engine.threads import n_threads
 from hcnet.grid import tree_share
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, trees_of
-from hcnet.names import DEVICE_NAMES as DEVICE_NAMES
-from hcnet.names import ENGINE_NAMES as ENGINE_NAMES
-from hcnet.names import EngineName as EngineName
+from hcnet.names import EngineName, ScheduleName
 
 DEFAULT_ENGINE: EngineName = "active"
 

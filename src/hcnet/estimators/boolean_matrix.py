@@ -20,7 +20,7 @@ from hcnet.estimators.base import Estimator
 from hcnet.factorization.binary_factors import Factors, Table
 from hcnet.factorization.factorizer import PASSING_DAMPING, Factorizer
 from hcnet.images import BoolArray, Images
-from hcnet.learning.options import LearningOptions
+from hcnet.learning.learn import LearningOptions
 from hcnet.model import PARTS_MODEL, PartsModel
 from hcnet.objective import Priors, estimate, log_joint
 from hcnet.progress import Callback

@@ -26,8 +26,7 @@ from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator, takes_images
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
-from hcnet.learning.learn import Learned, learn
-from hcnet.learning.options import AUTO_FEATURES
+from hcnet.learning.learn import AUTO_FEATURES, Learned, learn
 from hcnet.memory import check_memory
 from hcnet.model import PARTS_MODEL, PartsModel, codes_of, placements_from_codes
 from hcnet.objective import compression_ratio, estimate, log_joint

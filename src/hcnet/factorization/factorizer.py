@@ -24,8 +24,7 @@ from hcnet.learning.message_passing import MessagePassing, memory_needed
 from hcnet.memory import check_memory
 from hcnet.objective import Priors
 from hcnet.progress import Progress
-from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.explanation import Canvas, Explanation
 from hcnet.solutions.improver import Improver
 
 # Message passing on a table has flat priors (with sparse ones, though true, nothing is learned if

@@ -20,8 +20,8 @@ from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.engine.engines import ReadyEngine
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
+from hcnet.learning.learn import dead_start, starting_priors
 from hcnet.learning.message_passing import placement_prior, weight_prior
-from hcnet.learning.options import dead_start, starting_priors
 from hcnet.messages import Layout, trees_of
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
@@ -29,8 +29,7 @@ from hcnet.online.minibatches import Minibatch, join
 from hcnet.online.stream import Beliefs, Stream
 from hcnet.progress import Progress
 from hcnet.refine.search import Search
-from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import NOWHERE, Explanation
+from hcnet.solutions.explanation import NOWHERE, Canvas, Explanation
 from hcnet.solutions.improver import LEAST_NOISE, Improver
 
 # Images of a minibatch, and λ: the paper's.

@@ -18,8 +18,7 @@ from scipy import ndimage
 from hcnet.engine.placements import infer_placements
 from hcnet.objective import estimate
 from hcnet.solutions import kernels
-from hcnet.solutions.canvas import Canvas
-from hcnet.solutions.explanation import NOWHERE, Explanation, Feature, IntArray
+from hcnet.solutions.explanation import NOWHERE, Canvas, Explanation, Feature, IntArray
 from hcnet.solutions.improver import Improver
 
 Weights = NDArray[np.int8]

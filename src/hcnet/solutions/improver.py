@@ -14,9 +14,9 @@ from hcnet.archive.kinds import Kind
 from hcnet.images import BoolArray
 from hcnet.objective import Counts, Priors, code_length, estimate
 from hcnet.solutions import kernels
-from hcnet.solutions.canvas import Canvas
 from hcnet.solutions.explanation import (
     NOWHERE,
+    Canvas,
     Explanation,
     Feature,
     IntArray,

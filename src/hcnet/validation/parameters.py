@@ -20,13 +20,13 @@ from hcnet.checks import (
     check_optional_count,
     check_pair,
 )
-from hcnet.engine.engines import DEFAULT_ENGINE, DEVICE_NAMES, ENGINE_NAMES, Engine, ReadyEngine
-from hcnet.engine.schedules import SCHEDULE_NAMES
+from hcnet.engine.engines import DEFAULT_ENGINE, Engine, ReadyEngine
 from hcnet.hierarchy.inference import METHODS, Inference
 from hcnet.hierarchy.network import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
-from hcnet.learning.options import ALGORITHMS, LearningOptions
+from hcnet.learning.learn import LearningOptions
+from hcnet.names import ALGORITHMS, DEVICE_NAMES, ENGINE_NAMES, SCHEDULE_NAMES
 from hcnet.objective import Priors
 from hcnet.validation.images import check_binary, colours_hint
 

@@ -161,7 +161,7 @@ class ActivePassing(Stateful):
         g, edges = self._g, self._edges
         belief = self._all_sums() + self._prior
         out = np.full(len(self._E), -HUGE, FLOAT)
-        lists = closed_form.list_nonzero(g, self._U, self._W, above=least).arrays
+        lists = closed_form.list_nonzero(g, self._U, self._W, above=least)
         beliefs = belief, self._is_active(), FLOAT(least)
         reach = FLOAT(np.abs(self._U).max())
         closed_form.down_from_inactive(self._n_images, g, self._U, reach, lists, *beliefs, out)
@@ -187,7 +187,7 @@ class ActivePassing(Stateful):
     def _all_sums(self) -> FloatArray:
         g = self._g
         out = np.empty(self._n_images * g.positions * g.features, FLOAT)
-        lists = closed_form.list_nonzero(g, self._U, self._W).arrays
+        lists = closed_form.list_nonzero(g, self._U, self._W)
         W = features_last(g, self._W)
         closed_form.add_all_messages(self._n_images * g.height, g, self._U, W, lists, out)
         out[self._edges.where] = self._sums
@@ -259,7 +259,7 @@ class ActivePassing(Stateful):
             g,
             self._U,
             features_last(g, self._W),
-            closed_form.list_nonzero(g, self._U, self._W).arrays,
+            closed_form.list_nonzero(g, self._U, self._W),
             self._prior,
             self._is_active(),
             self._reach(),

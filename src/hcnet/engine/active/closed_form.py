@@ -8,7 +8,7 @@ explanation (U > 0: ink that nothing explains) and over the weights that are on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from hcnet.images import FloatArray
 _and_down, _and_up, _or_merged = compiled.and_down, compiled.and_up, compiled.or_merged
 
 
-@dataclass(frozen=True)
-class Lists:
+class Lists(NamedTuple):
     """What is not zero: trees that call, line by line of the board, and weights, by feature."""
 
     calls: IntArray  # elements of the board with U > 0
@@ -30,11 +29,6 @@ class Lists:
     features: IntArray  # where each feature begins in the two below
     steps: IntArray  # from a placement's first element of the board to the one of a weight
     weights: FloatArray  # beliefs
-
-    @property
-    def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]:
-        """For compiled code."""
-        return self.calls, self.lines, self.features, self.steps, self.weights
 
 
 def list_nonzero(g: Geometry, U: FloatArray, W: FloatArray, above: float = 0.0) -> Lists:

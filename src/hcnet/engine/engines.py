@@ -20,7 +20,7 @@ from hcnet.grid import tree_share
 from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import FeatureLayer
 from hcnet.messages import Layout, trees_of
-from hcnet.names import EngineName, ScheduleName
+from hcnet.names import EngineName
 
 DEFAULT_ENGINE: EngineName = "active"
 
@@ -56,9 +56,13 @@ class Engine:
 
     def on(self, device: str) -> ReadyEngine:
         """The engine on a device: "cpu", "cuda", or "auto" for a GPU if there is one."""
-        gpu = device != "cpu" and find_gpu(required=device == "cuda")
-        name: ScheduleName = GPU_SCHEDULE if gpu else Schedule().name
-        schedule = Schedule(name, preset=True)
+        gpu = device != "cpu"
+        if gpu and (problem := why_not_cuda()) is not None:
+            if device == "cuda":
+                raise NoDeviceError(f"device='cuda' cannot be used: {problem}; pass device='cpu'.")
+            warnings.warn(f"The processor is used instead of a GPU: {problem}.", stacklevel=4)
+            gpu = False
+        schedule = Schedule(GPU_SCHEDULE if gpu else Schedule().name, preset=True)
         if self.schedule is not None:
             schedule = Schedule(self.schedule)  # type: ignore[arg-type]
         return ReadyEngine(self.name, schedule, self.damping, gpu)
@@ -177,17 +181,6 @@ class ReadyEngine:
 
 class NoDeviceError(RuntimeError):
     """There is no graphics card that could be used."""
-
-
-def find_gpu(required: bool) -> bool:
-    """Whether there is a GPU; a warning if there is none, and an error if it is `required`."""
-    problem = why_not_cuda()
-    if problem is None:
-        return True
-    if required:
-        raise NoDeviceError(f"device='cuda' cannot be used: {problem}; pass device='cpu'.")
-    warnings.warn(f"The processor is used instead of a GPU: {problem}.", UserWarning, stacklevel=5)
-    return False
 
 
 def why_not_cuda() -> str | None:

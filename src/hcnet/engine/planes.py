@@ -15,8 +15,6 @@ the evidence for each of these, gained once if it is taken.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hcnet.factors import HUGE, damped, larger, or_down, or_messages, pool_down, pool_up, smaller
@@ -31,10 +29,10 @@ ROUNDS = 10
 OFF, UNDECIDED = -1, -2
 
 
-def or_to_U(y: Any, x: Any, below: Any, from_pool: Any, to_U: Any, window: Any, t: Any) -> None:
-    """Step 1: messages from the ORs over the plane below to U; `below` are its messages up."""
+def from_pools_above(y, x, from_pool, window, t):
+    """Copy the messages from all pools that reach an element below to `t`; how many there are."""
     height, width, top, left = window
-    rows, columns = to_U.shape[0], to_U.shape[1]
+    rows, columns = from_pool.shape[0], from_pool.shape[1]
     n = 0
     for i in range(height):
         for j in range(width):
@@ -42,6 +40,14 @@ def or_to_U(y: Any, x: Any, below: Any, from_pool: Any, to_U: Any, window: Any, 
             if 0 <= r < rows and 0 <= c < columns:
                 t[n] = from_pool[r, c, i * width + j]
                 n += 1
+    return n
+
+
+def or_to_U(y, x, below, from_pool, to_U, window, t):
+    """Step 1: messages from the ORs over the plane below to U; `below` are its messages up."""
+    height, width, top, left = window
+    rows, columns = to_U.shape[0], to_U.shape[1]
+    n = from_pools_above(y, x, from_pool, window, t)
     or_messages(below[y, x], t, n)
     n = 0
     for i in range(height):
@@ -52,13 +58,13 @@ def or_to_U(y: Any, x: Any, below: Any, from_pool: Any, to_U: Any, window: Any, 
                 n += 1
 
 
-def pool_to_R(r: Any, c: Any, to_U: Any, log_prior: Any, to_R: Any, damping: Any) -> None:
+def pool_to_R(r, c, to_U, log_prior, to_R, damping):
     """Step 2: messages from the pools to R, damped."""
     new = pool_up(to_U[r, c], log_prior[r, c], to_U.shape[2])
     to_R[r, c] = damped(to_R[r, c], new, damping, POOL_TO_STEPS)
 
 
-def max_pool(r: Any, c: Any, below: Any, log_prior: Any, to_R: Any, window: Any, t: Any) -> None:
+def max_pool(r, c, below, log_prior, to_R, window, t):
     """Steps 1 and 2 at once, in the first pass: all of U is expected off, so that ORs are wires."""
     height, width, top, left = window
     for i in range(height):
@@ -69,9 +75,7 @@ def max_pool(r: Any, c: Any, below: Any, log_prior: Any, to_R: Any, window: Any,
     to_R[r, c] = pool_up(t, log_prior[r, c], height * width)
 
 
-def pool_to_U(
-    r: Any, c: Any, to_U: Any, above: Any, log_prior: Any, from_pool: Any, t: Any
-) -> None:
+def pool_to_U(r, c, to_U, above, log_prior, from_pool, t):
     """Step 5: messages from the pools to U; `above` are the messages that R sends down."""
     members = to_U.shape[2]
     for m in range(members):
@@ -81,21 +85,13 @@ def pool_to_U(
         from_pool[r, c, m] = larger(t[m], -HUGE)
 
 
-def or_to_S(y: Any, x: Any, from_pool: Any, down: Any, window: Any, t: Any) -> None:
+def or_to_S(y, x, from_pool, down, window, t):
     """Step 6: messages from the ORs to the plane of S below, into `down`."""
-    height, width, top, left = window
-    rows, columns = from_pool.shape[0], from_pool.shape[1]
-    n = 0
-    for i in range(height):
-        for j in range(width):
-            r, c = y - i + top, x - j + left
-            if 0 <= r < rows and 0 <= c < columns:
-                t[n] = from_pool[r, c, i * width + j]
-                n += 1
+    n = from_pools_above(y, x, from_pool, window, t)
     down[y, x] = smaller(larger(or_down(t, n), -HUGE), HUGE)
 
 
-def class_to_S(up: Any, log_prior: Any, exclusive: Any) -> None:
+def class_to_S(up, log_prior, exclusive):
     """Replace the messages up to the templates of an image by the messages of the class layer.
 
     Pools of categories below a pool that is certainly on are one pool: exactly one template is on.
@@ -107,9 +103,7 @@ def class_to_S(up: Any, log_prior: Any, exclusive: Any) -> None:
         up[j] = smaller(larger(up[j], -HUGE), HUGE) if exclusive else log_prior[j]
 
 
-def settle_plane(
-    choice: Any, below: Any, log_prior: Any, window: Any, taken: Any, on: Any, good: Any
-) -> None:
+def settle_plane(choice, below, log_prior, window, taken, on, good):
     """Elements with the fewest good positions choose first; then each may change its mind.
 
     `on` and `good` are scratch space for as many numbers as the plane has elements.
@@ -139,7 +133,7 @@ def settle_plane(
             break
 
 
-def choices_log_prior(choice: Any, log_prior: Any) -> Any:
+def choices_log_prior(choice, log_prior):
     """Log-probability of the choices of a plane."""
     total = 0.0
     for r in range(choice.shape[0]):
@@ -149,7 +143,7 @@ def choices_log_prior(choice: Any, log_prior: Any) -> Any:
     return total
 
 
-def position(window: Any, r: Any, c: Any, m: Any) -> Any:
+def position(window, r, c, m):
     """Row and column below of member m of the pool of an element."""
     return r + m // window[1] - window[2], c + m % window[1] - window[3]
 
@@ -157,7 +151,7 @@ def position(window: Any, r: Any, c: Any, m: Any) -> Any:
 # Loops over a window run over its rows and columns: dividing would take most of the time.
 
 
-def gain(below: Any, log_prior: Any, y: Any, x: Any, taken: Any) -> Any:
+def gain(below, log_prior, y, x, taken):
     """What an element gains if it moves there; where another is already, nothing but the prior."""
     if not (0 <= y < below.shape[0] and 0 <= x < below.shape[1]):
         return -np.inf
@@ -165,7 +159,7 @@ def gain(below: Any, log_prior: Any, y: Any, x: Any, taken: Any) -> Any:
     return value + below[y, x] if taken[y, x] == 0 else value
 
 
-def good_positions(below: Any, r: Any, c: Any, window: Any) -> Any:
+def good_positions(below, r, c, window):
     """Positions in the window of an element that have evidence for them."""
     good = 0
     top, left = r - window[2], c - window[3]
@@ -176,7 +170,7 @@ def good_positions(below: Any, r: Any, c: Any, window: Any) -> Any:
     return good
 
 
-def move(below: Any, log_prior: Any, window: Any, r: Any, c: Any, choice: Any, taken: Any) -> None:
+def move(below, log_prior, window, r, c, choice, taken):
     """Move an element to its best position.
 
     Of equally good positions the centre, which is tried first, and then the next in order.
@@ -199,7 +193,7 @@ def move(below: Any, log_prior: Any, window: Any, r: Any, c: Any, choice: Any, t
     taken[y, x] += 1
 
 
-def leave(window: Any, r: Any, c: Any, choice: Any, taken: Any) -> None:
+def leave(window, r, c, choice, taken):
     """Take an element back from where it moved to."""
     y, x = position(window, r, c, choice[r, c])
     taken[y, x] -= 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 from importlib import metadata
@@ -28,13 +29,14 @@ def versions() -> dict[str, str]:
 
 def environment() -> dict[str, Any]:
     """Versions, engines, and the processor, memory and graphics cards that are there."""
+    affinity = getattr(os, "sched_getaffinity", None)  # cores that this process may use
     return {
         "versions": versions(),
         "engines": list(ENGINE_NAMES),
         "default_engine": DEFAULT_ENGINE,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "processor": processor(),
-        "cores": usable_cores(),
+        "cores": len(affinity(0)) if affinity else os.cpu_count() or 1,
         "memory": machine_memory(),
         "gpus": gpus(),
         "cuda": why_not_cuda(),
@@ -47,18 +49,8 @@ def processor() -> str:
         facts = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:  # not Linux
         facts = ""
-    for line in facts.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "model name":
-            return value.strip()
-    return platform.processor() or platform.machine()
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    found = re.search(r"^model name\s*:(.*)", facts, re.MULTILINE)
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def gpus() -> list[str]:

@@ -8,7 +8,7 @@ from typing import Literal
 Border = Literal["full", "valid"]
 PoolBorder = Literal["full", "same"]
 
-# Positions of a pool are numbered by 16 bits, signed (`hierarchy.pool_decisions`).
+# Positions of a pool are numbered by 16 bits, signed (`hierarchy.decoding`).
 MOST_MEMBERS = 2**15 - 1
 
 

@@ -18,7 +18,7 @@ from small_networks import known, small, tiny
 
 from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import boolean_matrix
-from hcnet.hierarchy.pool_decisions import _decide
+from hcnet.hierarchy.decoding import _decide
 
 PAGES, SHAPES = scene()[0], small()
 TABLE = boolean_matrix(shape=(60, 50), rank=3, flips=0.05, random_state=0).table

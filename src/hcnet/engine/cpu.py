@@ -353,20 +353,10 @@ class CPUEngine(PoolUpdater):
             kernels = private
         else:
             fields = private
-        _run_lanes(
-            n,
-            batch.order,
-            batch.lanes,
-            m.trees,
-            m.evidence,
-            m.layout.geometry,
-            fields,
-            kernels,
-            *_own(m, n),
-            m.fresh or not m.keeps_messages,
-            FLOAT(damping),
-            np.empty((n, m.layout.kernel_size[0]), FLOAT),
-        )
+        fixed = batch.order, batch.lanes, m.trees, m.evidence, m.layout.geometry
+        fresh = m.fresh or not m.keeps_messages
+        scratch = np.empty((n, m.layout.kernel_size[0]), FLOAT)
+        _run_lanes(n, *fixed, fields, kernels, *_own(m, n), fresh, FLOAT(damping), scratch)
         if n > 1:
             private -= shared
             shared += private.sum(axis=0)
@@ -377,20 +367,20 @@ class CPUEngine(PoolUpdater):
         m.field[:] = 0
         m.kernel[:] = 0
         order = np.arange(m.n_trees)
-        beliefs, changes = _flat(m.field, m.kernel), _flat(m.to_field, m.to_kernel)
+        beliefs, changes = flat(m.field, m.kernel), flat(m.to_field, m.to_kernel)
         _add_changes(_PARTS, order, m.trees, m.layout.geometry, *beliefs, *changes)
 
     def trees_to_R(self, messages: Messages) -> FloatArray:
         """Messages from the trees to R, one per tree."""
         m = messages
         out = np.empty(m.n_trees, FLOAT)
-        arrays = _flat(m.field, m.kernel, m.to_field, m.to_kernel)
+        arrays = flat(m.field, m.kernel, m.to_field, m.to_kernel)
         _trees_to_R(m.n_trees, m.trees, m.layout.geometry, *arrays, out)
         return out
 
     def _simultaneous(self, m: Messages, order: NDArray[np.int64], damping: np.float32) -> None:
-        n, shape, beliefs = len(order), m.layout.geometry, _flat(m.field, m.kernel)
-        changes = _flat(*np.empty((2, n, m.layout.leaves), FLOAT))
+        n, shape, beliefs = len(order), m.layout.geometry, flat(m.field, m.kernel)
+        changes = flat(*np.empty((2, n, m.layout.leaves), FLOAT))
         scratch = np.empty(n, FLOAT)
         fixed, own = (order, m.trees, m.evidence, shape), _own(m, n)
         _run_simultaneous(n, *fixed, *beliefs, *own, damping, *changes, scratch)
@@ -447,7 +437,7 @@ def _planes(*arrays: FloatArray) -> tuple[FloatArray, ...]:
     return tuple(np.ascontiguousarray(x).reshape(-1, *x.shape[2:]) for x in arrays)
 
 
-def _flat(*arrays: FloatArray) -> tuple[FloatArray, ...]:
+def flat(*arrays: FloatArray) -> tuple[FloatArray, ...]:
     """Views of contiguous arrays as one run of memory each."""
     return tuple(array.reshape(-1) for array in arrays)
 
@@ -455,6 +445,6 @@ def _flat(*arrays: FloatArray) -> tuple[FloatArray, ...]:
 def _own(m: Messages, rows: int) -> tuple[FloatArray, FloatArray, bool]:
     """The trees' messages, and whether they are kept; otherwise so many rows of scratch space."""
     if m.keeps_messages:
-        return *_flat(m.to_field, m.to_kernel), True  # type: ignore[return-value]
+        return *flat(m.to_field, m.to_kernel), True  # type: ignore[return-value]
     scratch = np.empty((2, rows * m.layout.leaves), FLOAT)
     return scratch[0], scratch[1], False

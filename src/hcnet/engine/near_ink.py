@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields
-from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.cpu import CPUEngine, flat
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, larger, parallel
 from hcnet.engine.dense import DensePassing, Step
 from hcnet.engine.schedules import Batch, Schedule
@@ -294,9 +294,8 @@ class BeliefPassing(DensePassing):
         """Move what trees without ink tell weights, given the beliefs of placements."""
         m, without_ink = self._messages, self._without_ink
         shape, channels = m.layout.geometry, m.layout.layer.n_channels
-        field, kernel = m.field.reshape(-1), m.kernel.reshape(-1)
-        field_sums, kernel_sums = (array.reshape(-1) for array in self._sums_without_ink)
-        how = FLOAT(share)
+        field, kernel = flat(m.field, m.kernel)
+        (field_sums, kernel_sums), how = flat(*self._sums_without_ink), FLOAT(share)
         if m.layout.kernel_is_weights:
             beliefs = field, kernel
             kernel_sums_of_placements(channels, shape, without_ink, *beliefs, kernel_sums, how)
@@ -309,9 +308,8 @@ class BeliefPassing(DensePassing):
         """Move what trees without ink tell placements, given the beliefs of weights."""
         m, without_ink = self._messages, self._without_ink
         shape, images = m.layout.geometry, m.layout.n_images
-        field, kernel = m.field.reshape(-1), m.kernel.reshape(-1)
-        field_sums, kernel_sums = (array.reshape(-1) for array in self._sums_without_ink)
-        how = FLOAT(share)
+        field, kernel = flat(m.field, m.kernel)
+        (field_sums, kernel_sums), how = flat(*self._sums_without_ink), FLOAT(share)
         if m.layout.kernel_is_weights:
             passed = self._of_common_evidence(kernel)
             window = passed.reshape(-1, *m.layout.kernel_size, shape[2]).sum(axis=0, dtype=float)

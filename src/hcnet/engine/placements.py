@@ -12,7 +12,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
 from hcnet.engine.cpu_compilation import compiled, entry
@@ -20,7 +19,7 @@ from hcnet.engine.driver import Limits, Measurement, Outcome, run
 from hcnet.grid import FLOAT, on_grid, tree_share
 from hcnet.objective import Priors
 from hcnet.solutions import kernels
-from hcnet.solutions.explanation import Explanation, Feature, IntArray, concatenate_offsets
+from hcnet.solutions.explanation import Explanation, Feature, concatenate_offsets
 from hcnet.solutions.improver import Improver
 
 _or_messages, _damped, _TO_STEPS = compiled.or_messages, compiled.damped, compiled.TO_STEPS
@@ -123,15 +122,9 @@ class PlacementPassing:
     def step(self) -> bool:
         """One sweep over all pixels in random order."""
         before = self._belief.copy()
-        _sweep(
-            self._rng.permutation(self._pixels),
-            self._begin,
-            self._members,
-            self._evidence,
-            self._belief,
-            self._messages,
-            FLOAT(DAMPING),
-        )
+        order = self._rng.permutation(self._pixels)
+        fixed = self._begin, self._members, self._evidence
+        _sweep(order, *fixed, self._belief, self._messages, FLOAT(DAMPING))
         self._change = float(np.abs(self._belief - before).max(initial=0.0))
         self._now = self._decode()
         return True
@@ -145,10 +138,8 @@ class PlacementPassing:
         return self._now
 
     def _decode(self) -> Explanation:
-        return self._improver.evaluate(self._features, self._placements(), prune=False)
-
-    def _placements(self) -> IntArray:
-        on: NDArray[np.intp] = np.flatnonzero(self._belief > 0)
+        on = np.flatnonzero(self._belief > 0)
         locate = kernels.locate.py_func  # of many at once
         i, r, c = locate(self._positions[on], self._improver.canvas.geometry)
-        return np.stack([i, self._owners[on], r, c], axis=1).astype(np.int64)
+        placements = np.stack([i, self._owners[on], r, c], axis=1).astype(np.int64)
+        return self._improver.evaluate(self._features, placements, prune=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Stateful
@@ -140,7 +139,8 @@ class ActivePassing(Stateful):
         weights = self._W.copy()
         self._admit()
         before = self._S.copy()
-        for batch in schedule.batches(self._owners(), rng):
+        owners = (self._edges.trees // self._g.board_size).astype(np.int32)
+        for batch in schedule.batches(owners, rng):
             self._update(batch, FLOAT(damping))
         self._refresh()
         return max(
@@ -181,9 +181,6 @@ class ActivePassing(Stateful):
         found = coordinates(self._g, self._edges.where[self._S > 0])
         return found[np.lexsort(found.T[::-1])]
 
-    def _owners(self) -> NDArray[np.int32]:
-        return (self._edges.trees // self._g.board_size).astype(np.int32)
-
     def _all_sums(self) -> FloatArray:
         g = self._g
         out = np.empty(self._n_images * g.positions * g.features, FLOAT)
@@ -212,23 +209,9 @@ class ActivePassing(Stateful):
         lanes = np.array([0, len(batch.order)]) if batch.simultaneous else batch.lanes
         shared = self._W[None]
         weights = np.repeat(shared, n, axis=0) if n > 1 else shared
-        seen_S, seen_W = self._S, weights
-        if batch.simultaneous:
-            seen_S, seen_W = self._S.copy(), weights.copy()
-        run_lanes(
-            n,
-            batch.order,
-            lanes,
-            self._edges.lists,
-            self._E,
-            self._U,
-            seen_S,
-            seen_W,
-            self._S,
-            weights,
-            self._edges.scratch(n),
-            damping,
-        )
+        seen = (self._S.copy(), weights.copy()) if batch.simultaneous else (self._S, weights)
+        state = self._E, self._U, *seen, self._S, weights, self._edges.scratch(n)
+        run_lanes(n, batch.order, lanes, self._edges.lists, *state, damping)
         if n > 1:
             self._W += (weights - shared).sum(axis=0)
 
@@ -253,21 +236,10 @@ class ActivePassing(Stateful):
         found = np.empty((tiles.tiles, most), np.int64)
         beliefs = np.empty((tiles.tiles, most), FLOAT)
         counts = np.zeros(tiles.tiles, np.int64)
-        closed_form.find_candidates(
-            tiles.images * tiles.down,
-            tiles,
-            g,
-            self._U,
-            features_last(g, self._W),
-            closed_form.list_nonzero(g, self._U, self._W),
-            self._prior,
-            self._is_active(),
-            self._reach(),
-            threshold,
-            found,
-            beliefs,
-            counts,
-        )
+        W, lists = features_last(g, self._W), closed_form.list_nonzero(g, self._U, self._W)
+        inputs = self._U, W, lists, self._prior, self._is_active(), self._reach(), threshold
+        rows = tiles.images * tiles.down
+        closed_form.find_candidates(rows, tiles, g, *inputs, found, beliefs, counts)
         which = np.arange(most) < counts[:, None]
         return found[which], beliefs[which]
 

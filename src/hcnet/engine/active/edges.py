@@ -91,19 +91,11 @@ def rebuilt(
         to_S=np.empty(n_edges, FLOAT),
         to_W=np.empty(n_edges, FLOAT),
     )
-    _move(
-        edges.where,
-        where,
-        g,
-        observed,
-        U,
-        W,
-        (edges.index, edges.begin[:-1].copy(), edges.to_S, edges.to_W),
-        (new.index, new.begin[:-1].copy(), new.to_S, new.to_W),
-        new.base,
-        new.who,
-        new.offset,
+    lists = (
+        (one.index, one.begin[:-1].copy(), one.to_S, one.to_W)  # `_move` counts the begins up
+        for one in (edges, new)
     )
+    _move(edges.where, where, g, observed, U, W, *lists, new.base, new.who, new.offset)
     return new
 
 

@@ -18,7 +18,6 @@ from benchmarks.digits import digit_edges, digit_network
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from hcnet.datasets import deconvolution, letters, text
 from hcnet.engine import engines
-from hcnet.engine.base import ActiveSet
 from hcnet.engine.driver import Limits, Measurement, run
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine, ReadyEngine
 from hcnet.hierarchy.explaining import joint_function
@@ -36,6 +35,7 @@ from hcnet.solutions.improver import Improver
 Maker = Callable[[int], Any]
 PAGES: dict[str, tuple[Maker, int, tuple[int, int] | None]] = {
     "letters 200×200, 12 of 12×12": (lambda seed: letters(random_state=seed), 12, (12, 12)),
+    "letters 200×200, 40 of 12×12": (lambda seed: letters(random_state=seed), 40, (12, 12)),
     "noisy letters 200×200, 12 of 12×12": (
         lambda seed: letters(noise=0.03, random_state=seed),
         12,
@@ -74,7 +74,7 @@ class Watched:
         alive = self.inner.step()
         self.seconds.append(time.perf_counter() - began)
         passing = self.inner.passing
-        self.active.append(passing.n_active if isinstance(passing, ActiveSet) else -1)
+        self.active.append(getattr(passing, "n_active", -1))
         return alive
 
     def measure(self) -> Measurement:
@@ -113,7 +113,7 @@ def one_page(
     bench: Benchmark,
     name: str,
     seed: int,
-    engines: tuple[str, ...] = ENGINES,
+    names: tuple[str, ...] = ENGINES,
     sweeps: int = MPMP_SWEEPS,
 ) -> None:
     """All engines on the same images, from the first of the starting priors."""
@@ -127,7 +127,7 @@ def one_page(
     priors = starting_priors(Priors(), layer.feature_pixels)[0]
     limits = Limits(max_iter=sweeps, patience=MPMP_PATIENCE)
     rows = []
-    for engine in engines:
+    for engine in names:
 
         def fit(engine: str = engine) -> tuple[Any, Watched]:
             rng = np.random.default_rng(seed)
@@ -216,7 +216,7 @@ def digits(bench: Benchmark, n_images: int, passes: int) -> None:
                 passing.backward()
                 seconds.append(time.perf_counter() - began)
                 first = passing.levels[0]
-                active.append(first.n_active if isinstance(first, ActiveSet) else -1)
+                active.append(getattr(first, "n_active", -1))
                 weights.append(on_weights(passing.weight_beliefs()))
             return seconds, active, weights
 

@@ -24,8 +24,8 @@ from hcnet.learning.learn import starting_priors
 from hcnet.learning.message_passing import MessagePassing
 from hcnet.metrics import matched_iou, true_compression
 from hcnet.objective import Priors
-from hcnet.online.minibatches import Minibatch
 from hcnet.online.parts_stream import PartsShape, PartsStream
+from hcnet.online.stream import Minibatch
 from hcnet.solutions.explanation import Canvas
 from hcnet.solutions.improver import Improver
 

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from hcnet.archive import kinds
 from hcnet.archive.files import Reader, write
-from hcnet.archive.kinds import Kind, Stateful, restore, save
-from hcnet.archive.nodes import Contents, Node
+from hcnet.archive.kinds import Contents, Kind, Node, Stateful, restore, save
 from hcnet.atomic_files import remove_unfinished
 from hcnet.engine.driver import JOINT, Outcome, Record, Status
 from hcnet.version import VERSION

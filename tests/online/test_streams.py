@@ -7,8 +7,7 @@ from small_streams import assert_same, few, network, parts
 from hcnet import Engine
 from hcnet.hierarchy.explaining import all_allowed
 from hcnet.images import Images
-from hcnet.online.minibatches import Minibatch, grouped, join
-from hcnet.online.stream import Beliefs
+from hcnet.online.stream import Beliefs, Minibatch, grouped, join
 
 STEP = {"batch_size": 4}
 

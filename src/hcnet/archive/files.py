@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from hcnet.archive import kinds
-from hcnet.archive.nodes import ArraySource, Contents, Node, Shape, fits, shape_text, shown
+from hcnet.archive.kinds import ArraySource, Contents, Node, Shape, fits, shape_text, shown
 from hcnet.atomic_files import file_path, write_atomically
 from hcnet.images import BoolArray
 from hcnet.version import VERSION

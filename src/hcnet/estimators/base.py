@@ -21,14 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 from hcnet import checkpoint as checkpoints
 from hcnet.archive import kinds
 from hcnet.archive.files import Reader, write
-from hcnet.archive.kinds import Kind, save
-from hcnet.archive.nodes import Contents, Node, shown
+from hcnet.archive.kinds import Contents, Kind, Node, save, shown
 from hcnet.checkpoint import Checkpoint, Identity, digest
 from hcnet.checks import check_flag, check_number, check_path, check_random_state
 from hcnet.engine.driver import Record, Status, interruptible
 from hcnet.engine.engines import Engine
-from hcnet.online.minibatches import Minibatch
-from hcnet.online.stream import Stream, feed, later
+from hcnet.online.stream import Minibatch, Stream, feed, later
 from hcnet.progress import Callback, Progress
 from hcnet.validation.parameters import check_max_memory, check_positive
 

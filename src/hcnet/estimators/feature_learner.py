@@ -17,8 +17,7 @@ from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.archive.kinds import saveable
-from hcnet.archive.nodes import Node
+from hcnet.archive.kinds import Node, saveable
 from hcnet.checkpoint import EVERY, Checkpoint
 from hcnet.checks import check_choice, check_optional_count, check_pair, check_random_state
 from hcnet.engine.driver import Status
@@ -30,8 +29,8 @@ from hcnet.learning.learn import AUTO_FEATURES, Learned, learn
 from hcnet.memory import check_memory
 from hcnet.model import PARTS_MODEL, PartsModel, codes_of, placements_from_codes
 from hcnet.objective import compression_ratio, estimate, log_joint
-from hcnet.online.minibatches import Minibatch, grouped
 from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
+from hcnet.online.stream import Minibatch, grouped
 from hcnet.progress import Callback
 from hcnet.solutions.explanation import Explanation
 from hcnet.validation.images import (

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.archive.kinds import LARGEST_SIDE, saveable
-from hcnet.archive.nodes import Node
+from hcnet.archive.kinds import LARGEST_SIDE, Node, saveable
 from hcnet.checkpoint import EVERY, Checkpoint
 from hcnet.checks import (
     check_count,
@@ -33,8 +32,8 @@ from hcnet.hierarchy.network_learning import N_INIT, Decided, NetworkOptions, le
 from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import Images
 from hcnet.layers import equal_classes
-from hcnet.online.minibatches import Minibatch, grouped
 from hcnet.online.network_stream import BATCH_SIZE, FORGETTING, NetworkStream
+from hcnet.online.stream import Minibatch, grouped
 from hcnet.progress import Callback
 from hcnet.validation.images import (
     ImageInput,

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
-from hcnet.archive.kinds import Fields, restore
-from hcnet.archive.nodes import Node
+from hcnet.archive.kinds import Fields, Node, restore
 from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.explaining import joint_function, joint_memory
 from hcnet.hierarchy.network import Network
@@ -25,8 +24,7 @@ from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_
 from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray
 from hcnet.learning.message_passing import weight_prior
-from hcnet.online.minibatches import Minibatch
-from hcnet.online.stream import Beliefs, Stream
+from hcnet.online.stream import Beliefs, Minibatch, Stream
 
 # A minibatch must show every template a few times, and what the levels above say of the lower ones
 # takes passes to arrive: benchmarks/NOTES.md has figures.

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
-from hcnet.archive.kinds import Fields, restore
-from hcnet.archive.nodes import Node
+from hcnet.archive.kinds import Fields, Node, restore
 from hcnet.engine.dense import DensePassing
 from hcnet.engine.driver import Keeper, Limits, Measurement, run
 from hcnet.engine.engines import ReadyEngine
@@ -25,8 +24,7 @@ from hcnet.learning.message_passing import placement_prior, weight_prior
 from hcnet.messages import Layout, trees_of
 from hcnet.model import PartsModel
 from hcnet.objective import Counts, Priors, estimate
-from hcnet.online.minibatches import Minibatch, join
-from hcnet.online.stream import Beliefs, Stream
+from hcnet.online.stream import Beliefs, Minibatch, Stream, join
 from hcnet.progress import Progress
 from hcnet.refine.search import Search
 from hcnet.solutions.explanation import NOWHERE, Canvas, Explanation

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from hcnet.checks import as_array, as_numbers, check_count, check_optional_count, check_share
 from hcnet.images import BoolArray, Images
-from hcnet.online.minibatches import Reading
+from hcnet.online.stream import Reading
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from hcnet.datasets import shapes, two_bars
 from hcnet.hierarchy.decoding import nodes
 from hcnet.hierarchy.inference import configuration
 from hcnet.reporting import LiveReport, report, summary
-from hcnet.reporting.content import runs
+from hcnet.reporting.page import runs
 
 LAYERS = [Layer(4, size=9), Layer()]
 QUICK = {"n_init": 1, "max_iter": 10, "random_state": 0}

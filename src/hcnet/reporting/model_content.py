@@ -8,15 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hcnet.checkpoint import digest
+from hcnet.environment import versions
 from hcnet.hierarchy.decoding import Configuration, nodes
 from hcnet.hierarchy.inference import configuration
 from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray, Images
 from hcnet.plotting.charts import confusion_counts
 from hcnet.plotting.drawing import drawn_features
-from hcnet.reporting.content import Content, LayerView, PartView, number_of, runs, shown_images
-from hcnet.reporting.page import confusion
+from hcnet.reporting.page import (
+    Content,
+    LayerView,
+    PartView,
+    confusion,
+    number_of,
+    runs,
+    shown_images,
+)
 from hcnet.validation.images import check_images
+from hcnet.validation.parameters import is_network
+
+# Parameters that change nothing about a result.
+WATCHING = ("verbose", "callback")
 
 
 def parts_figures(model: Any) -> dict[str, Any]:
@@ -216,3 +229,24 @@ def _node_rows(model: NetworkModel, found: Configuration, n: int) -> list[list[A
         level = len(model.weights) - node.level
         rows.append([level, node.feature, node.row, node.column, runs(plane)])
     return rows
+
+
+def add_settings(content: Content, model: Any, images: Images | None) -> None:
+    """How to learn the same again."""
+    parameters = model.get_params(deep=False)
+    kind = type(model)
+    shown = repr(kind(**parameters | {"verbose": False, "callback": None}))
+    imported = ", ".join(
+        name for name in (kind.__name__, "Engine", "Inference", "Layer") if f"{name}(" in shown
+    )
+    data = "X, y" if is_network(model) else "X"
+    content.code = f"from hcnet import {imported}\n\nmodel = {shown}\nmodel.fit({data})"
+    content.parameters = {
+        name: repr(value) for name, value in parameters.items() if name not in WATCHING
+    }
+    if parameters.get("random_state") is None:
+        content.parameters["random_state"] = "None: no seed was given or kept, runs may differ"
+    content.versions = versions()
+    if images is not None:
+        found = digest(images.pixels & images.observed, images.observed)
+        content.parameters["fingerprint of X"] = found[:16]

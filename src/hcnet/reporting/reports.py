@@ -12,24 +12,19 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from hcnet.atomic_files import refuse_existing
-from hcnet.checkpoint import digest
-from hcnet.environment import versions
 from hcnet.estimators.base import plain
-from hcnet.images import Images
 from hcnet.plotting.charts import curve_points
 from hcnet.progress import Step
-from hcnet.reporting.content import Content
 from hcnet.reporting.model_content import (
+    add_settings,
     network_content,
     network_figures,
     parts_content,
     parts_figures,
 )
-from hcnet.reporting.page import curve, report_path, write_report
+from hcnet.reporting.page import Content, curve, report_path, write_report
 from hcnet.validation.parameters import is_network
 
-# Parameters that change nothing about a result.
-WATCHING = ("verbose", "callback")
 # Seconds after which a browser reads a live report again.
 REFRESH = 3
 # The largest share of the time of a fit that live reports may take.
@@ -162,7 +157,7 @@ def _page_content(
     else:
         content, images = parts_content(model, X, mask, names, live=step is not None)
     _add_training(content, model, step)
-    _add_settings(content, model, images)
+    add_settings(content, model, images)
     return content
 
 
@@ -191,24 +186,3 @@ def _add_training(content: Content, model: Any, step: Step | None) -> None:
             f"s so far. {step.note}"
         ).strip()
         content.refresh = REFRESH
-
-
-def _add_settings(content: Content, model: Any, images: Images | None) -> None:
-    """How to learn the same again."""
-    parameters = model.get_params(deep=False)
-    kind = type(model)
-    shown = repr(kind(**parameters | {"verbose": False, "callback": None}))
-    imported = ", ".join(
-        name for name in (kind.__name__, "Engine", "Inference", "Layer") if f"{name}(" in shown
-    )
-    data = "X, y" if is_network(model) else "X"
-    content.code = f"from hcnet import {imported}\n\nmodel = {shown}\nmodel.fit({data})"
-    content.parameters = {
-        name: repr(value) for name, value in parameters.items() if name not in WATCHING
-    }
-    if parameters.get("random_state") is None:
-        content.parameters["random_state"] = "None: no seed was given or kept, runs may differ"
-    content.versions = versions()
-    if images is not None:
-        found = digest(images.pixels & images.observed, images.observed)
-        content.parameters["fingerprint of X"] = found[:16]

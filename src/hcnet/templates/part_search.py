@@ -74,8 +74,7 @@ class PartImages:
         start = np.concatenate([[0], np.cumsum(use)])
         new, pool = W.copy(), self.level.pool
         costs = np.float32(LACKING), np.float32(WEIGHT)
-        where = start, places, pool.window, pool.offset
-        fit_all(len(new), self.on, self.lacks, *where, costs, new)
+        fit_all(len(new), self.on, self.lacks, start, places, pool.window, pool.offset, costs, new)
         new[use < LEAST_USE] = False
         return new
 
@@ -152,9 +151,7 @@ class PartSearch(Stateful):
     def saved_best(self) -> Kind:
         """The parts and their placements."""
         parts = kinds.binary_array(self.W.shape)
-        return kinds.converted(
-            parts, lambda state: state[0], lambda W: (W, self._images.explain(W))
-        )
+        return kinds.converted(parts, lambda best: best[0], lambda W: (W, self._images.explain(W)))
 
     def after_restore(self, finished: bool) -> None:
         """Work out placements and cost."""
@@ -174,12 +171,9 @@ def _pooled(level: Level, on: BoolArray) -> BoolArray:
     (h, w), (top, left) = level.pool.window, level.pool.offset
     rows, columns = level.pool.size
     # The filter centres windows its own way: shift them so that they begin where ours do.
-    ours = maximum_filter(
-        np.pad(on, ((0, 0), (0, 0), (top, h), (left, w))),
-        size=(1, 1, h, w),
-        origin=(0, 0, -(h // 2), -(w // 2)),
-        mode="constant",
-    )
+    origin = (0, 0, -(h // 2), -(w // 2))
+    padded = np.pad(on, ((0, 0), (0, 0), (top, h), (left, w)))
+    ours = maximum_filter(padded, size=(1, 1, h, w), origin=origin, mode="constant")
     return np.ascontiguousarray(ours[:, :, :rows, :columns])
 
 

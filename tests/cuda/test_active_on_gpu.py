@@ -7,11 +7,10 @@ import pytest
 
 from hcnet.archive.files import Reader, write
 from hcnet.archive.kinds import restore, save
-from hcnet.engine.active import admission
+from hcnet.engine.active import geometry
 from hcnet.engine.active.active_layer import ActivePassing
-from hcnet.engine.active.admission import tiles_of, tiling
 from hcnet.engine.active.edges import no_edges, rebuilt
-from hcnet.engine.active.geometry import coordinates, geometry, to_placements
+from hcnet.engine.active.geometry import coordinates, geometry_of, tiles_of, tiling, to_placements
 from hcnet.engine.cuda.active_set import ActiveCUDAPassing, active_device_memory
 from hcnet.engine.cuda.arrays import fetch, hold
 from hcnet.engine.cuda.orders import Colours, Lanes
@@ -103,8 +102,8 @@ def test_messages_are_those_of_the_processor(name, schedule):
 @pytest.mark.parametrize("name", ["page", "templates"])
 @pytest.mark.parametrize("schedule", ["per-image", "blocks"])
 def test_a_fixed_point_is_one_of_the_dense_engine(name, schedule, monkeypatch):
-    monkeypatch.setattr(admission, "PER_TILE", 10**4)
-    monkeypatch.setattr(admission, "SHARE", 1)
+    monkeypatch.setattr(geometry, "PER_TILE", 10**4)
+    monkeypatch.setattr(geometry, "SHARE", 1)
     start = problem(*LAYERS[name], 2, 20.0)
     gpu, _ = both(start)
     rng, order = np.random.default_rng(0), Schedule(schedule, rounds=2, block_size=1)
@@ -217,20 +216,20 @@ def test_candidates_are_the_best_of_every_tile_and_of_ties_the_first(ties):
     wanted = []
     for k in range(gpu._tiles.tiles):
         mine = np.flatnonzero((tile == k) & (belief > np.repeat(threshold, image)))
-        wanted += mine[np.lexsort((mine, -belief[mine]))][: admission.AT_ONCE].tolist()
+        wanted += mine[np.lexsort((mine, -belief[mine]))][: geometry.AT_ONCE].tolist()
     assert found.tolist() == wanted
-    assert len(wanted) > gpu._tiles.tiles // 3 * admission.AT_ONCE
+    assert len(wanted) > gpu._tiles.tiles // 3 * geometry.AT_ONCE
     assert_alike(beliefs, belief[found])
 
 
 def test_placements_that_stay_active_keep_their_slots():
     layer, n = LAYERS["page"]
-    g, rng = geometry(layer), np.random.default_rng(0)
+    g, rng = geometry_of(layer), np.random.default_rng(0)
     tiles, every = tiling(g, n), np.arange(g.positions * g.features)
     slots = np.full(tiles.tiles * tiles.capacity, -1)
     for _ in range(20):
         belief = rng.random(len(every))
-        chosen = admission.admitted(g, tiles, np.ones(n), (every[:0], belief[:0]), (every, belief))
+        chosen = geometry.admitted(g, tiles, np.ones(n), (every[:0], belief[:0]), (every, belief))
         active = np.sort(rng.permutation(chosen)[: rng.integers(len(chosen))])
         after, fresh = assign_slots(g, tiles, slots, active)
         np.testing.assert_array_equal(np.sort(after[after >= 0]), active)
@@ -291,7 +290,7 @@ def test_large_images_are_updated_in_blocks_by_default(size, preset, wanted, mon
 def test_a_tile_has_at_most_as_many_slots_as_placements():
     """Templates are as large as their images: each image has one position."""
     layer, n = FeatureLayer(2, 1, (20, 20), (20, 20), "valid"), 1000
-    assert tiling(geometry(layer), 1).capacity == 2
+    assert tiling(geometry_of(layer), 1).capacity == 2
     dense = Layout(layer, n).memory(n * 400)
     assert active_device_memory(layer, n) < 2 * dense
 

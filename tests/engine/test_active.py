@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from dense_twin import dense_twin
 
-from hcnet.engine.active import admission
+from hcnet.engine.active import geometry
 from hcnet.engine.active.active_layer import ActivePassing, active_memory
 from hcnet.engine.active.geometry import coordinates
 from hcnet.engine.engines import ReadyEngine
@@ -29,9 +29,9 @@ ANY_LAYER = pytest.mark.parametrize("name", LAYERS)
 @pytest.fixture(autouse=True)
 def no_limit(monkeypatch):
     """Every undecided placement may be active."""
-    monkeypatch.setattr(admission, "PER_TILE", 10**5)
-    monkeypatch.setattr(admission, "AT_ONCE", 10**5)
-    monkeypatch.setattr(admission, "SHARE", 1)
+    monkeypatch.setattr(geometry, "PER_TILE", 10**5)
+    monkeypatch.setattr(geometry, "AT_ONCE", 10**5)
+    monkeypatch.setattr(geometry, "SHARE", 1)
 
 
 def problem(name, seed, lead):
@@ -136,8 +136,8 @@ def test_no_belief_is_above_what_calls_can_reach(name):
 
 
 def test_no_more_placements_are_active_than_a_tile_may_have(monkeypatch):
-    monkeypatch.setattr(admission, "PER_TILE", 5)
-    monkeypatch.setattr(admission, "AT_ONCE", 2)
+    monkeypatch.setattr(geometry, "PER_TILE", 5)
+    monkeypatch.setattr(geometry, "AT_ONCE", 2)
     passing = ActivePassing(*problem("page", 5, 1.0))
     rng = np.random.default_rng(0)
     most = 0
@@ -152,8 +152,8 @@ def test_no_more_placements_are_active_than_a_tile_may_have(monkeypatch):
 
 
 def test_memory_is_known_before_a_run(monkeypatch):
-    monkeypatch.setattr(admission, "PER_TILE", 32)
-    monkeypatch.setattr(admission, "AT_ONCE", 32)
+    monkeypatch.setattr(geometry, "PER_TILE", 32)
+    monkeypatch.setattr(geometry, "AT_ONCE", 32)
     layer = FeatureLayer(8, 1, (10, 10), (90, 90))
     rng = np.random.default_rng(0)
     observed = np.ones((1, 1, 90, 90), bool)

@@ -7,7 +7,7 @@ import pytest
 from definition import CLEAR, PASSING, layer, network
 
 from hcnet.archive.kinds import save
-from hcnet.engine.active import admission
+from hcnet.engine.active import geometry
 from hcnet.engine.active.active_layer import ActivePassing
 from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
@@ -24,9 +24,9 @@ from tests.memory_peak import memory_peak
 @pytest.fixture(autouse=True)
 def every_level_keeps_an_active_set(monkeypatch):
     monkeypatch.setattr(ReadyEngine, "keeps_active_set", lambda how, *size: how.name == "active")
-    monkeypatch.setattr(admission, "PER_TILE", 10**4)
-    monkeypatch.setattr(admission, "AT_ONCE", 10**4)
-    monkeypatch.setattr(admission, "SHARE", 1)
+    monkeypatch.setattr(geometry, "PER_TILE", 10**4)
+    monkeypatch.setattr(geometry, "AT_ONCE", 10**4)
+    monkeypatch.setattr(geometry, "SHARE", 1)
 
 
 def start(name, seed, certainty, engine="active", schedule="sequential"):

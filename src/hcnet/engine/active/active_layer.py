@@ -6,8 +6,7 @@ import numpy as np
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Stateful
-from hcnet.engine.active import admission, closed_form
-from hcnet.engine.active.admission import Tiling, admitted, tiling
+from hcnet.engine.active import closed_form, geometry
 from hcnet.engine.active.edges import (
     EDGE_BYTES,
     Edges,
@@ -19,12 +18,15 @@ from hcnet.engine.active.edges import (
 )
 from hcnet.engine.active.geometry import (
     IntArray,
+    Tiling,
+    admitted,
     coordinates,
     features_last,
     from_board,
     from_placements,
     from_weights,
-    geometry,
+    geometry_of,
+    tiling,
     to_board,
     to_placements,
     to_weights,
@@ -54,7 +56,7 @@ class ActivePassing(Stateful):
         width); priors as log-odds.
         """
         self._layer = layer
-        self._g = geometry(layer)
+        self._g = geometry_of(layer)
         self._n_images = len(evidence)
         self._observed = to_board(layer, observed)
         self._edges = no_edges(len(self._observed))
@@ -232,7 +234,7 @@ class ActivePassing(Stateful):
         self._refresh()
 
     def _candidates(self, tiles: Tiling, threshold: FloatArray) -> tuple[IntArray, FloatArray]:
-        g, most = self._g, admission.AT_ONCE
+        g, most = self._g, geometry.AT_ONCE
         found = np.empty((tiles.tiles, most), np.int64)
         beliefs = np.empty((tiles.tiles, most), FLOAT)
         counts = np.zeros(tiles.tiles, np.int64)
@@ -258,12 +260,12 @@ class ActivePassing(Stateful):
 
 def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1, threads: int = 1) -> int:
     """Bytes that the active set takes at its peak, known before a run starts."""
-    g = geometry(layer)
+    g = geometry_of(layer)
     n, tiles = n_images, tiling(g, n_images)
     capacity = min(tiles.tiles * tiles.capacity, n * g.positions * g.features)
     edges = 2 * capacity * g.edges * EDGE_BYTES  # old and new ones, while the set changes
     boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * (5 * 8 + g.features)
     sums = threads * tiles.height * g.width * g.features * 4  # `find_candidates`
-    found = tiles.tiles * admission.AT_ONCE * 12 + sums
+    found = tiles.tiles * geometry.AT_ONCE * 12 + sums
     weights = 4 * g.edges * g.features * (5 + (lanes if lanes > 1 else 0))
     return edges + boards + found + weights

@@ -1,4 +1,4 @@
-"""Where placements, pixels and weights of a feature layer lie in the arrays of this engine.
+"""Where placements, pixels and weights lie in the arrays of this engine, and which are active.
 
 A *board* is the image with a margin of unobserved pixels as wide as windows reach over its border,
 so that the window of every placement lies on it: element (i + di, j + dj) of the board is under
@@ -22,6 +22,16 @@ from hcnet.images import FloatArray
 from hcnet.layers import FeatureLayer
 
 IntArray = NDArray[np.int64]
+
+# Placements that may be active in a tile of the size of a window, so that memory is known: one in
+# `SHARE`, within these limits.  The less probable ones wait until others have been dropped.
+LEAST_PER_TILE, PER_TILE = 8, 16
+SHARE = 40
+# Placements of a tile that become active in the same sweep.
+AT_ONCE = 4
+# A placement is inactive below minus the largest evidence of its image; it is dropped only when
+# it has fallen further, so that it does not come and go.
+DROP = 1.5
 
 
 class Geometry(NamedTuple):
@@ -52,7 +62,7 @@ class Geometry(NamedTuple):
         return self.channels * self.window_height * self.window_width
 
 
-def geometry(layer: FeatureLayer) -> Geometry:
+def geometry_of(layer: FeatureLayer) -> Geometry:
     """The sizes of a layer."""
     (h, w), (hs, ws) = layer.feature_size, layer.placement_size
     return Geometry(layer.n_channels, hs + h - 1, ws + w - 1, hs, ws, h, w, layer.n_features)
@@ -66,7 +76,7 @@ def to_board(layer: FeatureLayer, values: NDArray[Any]) -> NDArray[Any]:
 
 def from_board(layer: FeatureLayer, board: NDArray[Any], n_images: int) -> NDArray[Any]:
     """Inverse of `to_board`."""
-    g, (H, W), (oh, ow) = geometry(layer), layer.image_size, layer.overhang
+    g, (H, W), (oh, ow) = geometry_of(layer), layer.image_size, layer.overhang
     planes = board.reshape(n_images, g.channels, g.board_height, g.board_width)
     return planes[:, :, oh : oh + H, ow : ow + W]
 
@@ -135,3 +145,55 @@ def placement_offset(i, j, f, g):
 def tree_base(a: Any, row: Any, column: Any, g: Any) -> Any:
     """Where the weights of the leaves of a tree are counted from."""
     return (a * g.window_height + row) * g.window_width + column
+
+
+class Tiling(NamedTuple):
+    """How the positions of images are cut into tiles."""
+
+    images: int
+    down: int
+    across: int
+    height: int  # of a tile
+    width: int
+    capacity: int  # placements that may be active in a tile
+
+    @property
+    def tiles(self) -> int:
+        """Of all images."""
+        return self.images * self.down * self.across
+
+
+def tiling(g: Geometry, n_images: int) -> Tiling:
+    """Tiles of the size of a window, or as large as the positions leave them."""
+    height, width = min(g.window_height, g.height), min(g.window_width, g.width)
+    everything = height * width * g.features
+    capacity = min(int(np.clip(everything // SHARE, LEAST_PER_TILE, PER_TILE)), everything)
+    return Tiling(n_images, -(-g.height // height), -(-g.width // width), height, width, capacity)
+
+
+def tiles_of(g: Geometry, tiles: Tiling, where: IntArray) -> IntArray:
+    """The tile of every placement."""
+    n, _, i, j = coordinates(g, where).T
+    return np.asarray((n * tiles.down + i // tiles.height) * tiles.across + j // tiles.width)
+
+
+def admitted(
+    g: Geometry,
+    tiles: Tiling,
+    strongest: FloatArray,
+    active: tuple[IntArray, FloatArray],
+    candidates: tuple[IntArray, FloatArray],
+) -> IntArray:
+    """The placements that are active from now on, in order.
+
+    `strongest` is the largest evidence of every image; `active` and `candidates` are placements
+    and their beliefs.  The most probable ones of a tile have priority.
+    """
+    where, belief = active
+    stay = -DROP * strongest[where // (g.positions * g.features)] < belief
+    where = np.concatenate([where[stay], candidates[0]])
+    belief = np.concatenate([belief[stay], candidates[1]])
+    tile = tiles_of(g, tiles, where)
+    order = np.lexsort((-belief, tile))
+    rank = np.arange(len(order)) - np.searchsorted(tile[order], tile[order])
+    return np.sort(where[order[rank < tiles.capacity]])

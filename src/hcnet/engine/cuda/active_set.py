@@ -9,13 +9,16 @@ import numpy as np
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Stateful
-from hcnet.engine.active.admission import AT_ONCE, admitted, tiles_of, tiling
 from hcnet.engine.active.geometry import (
+    AT_ONCE,
     IntArray,
+    admitted,
     coordinates,
     from_placements,
     from_weights,
-    geometry,
+    geometry_of,
+    tiles_of,
+    tiling,
     to_board,
     to_placements,
     to_weights,
@@ -46,7 +49,7 @@ class ActiveCUDAPassing(Stateful):
         weight_prior: FloatArray,
     ) -> None:
         """Nothing is active; the arguments are those of `ActivePassing`."""
-        self._layer, self._g = layer, geometry(layer)
+        self._layer, self._g = layer, geometry_of(layer)
         self._n_images = len(evidence)
         self._tiles = tiling(self._g, self._n_images)
         self._observed = hold(to_board(layer, observed).view(np.uint8))
@@ -310,7 +313,7 @@ def active_device_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> 
     Messages of all slots; boards with their trees and the order of those; beliefs of W with
     priors, sums and held changes; arrays of slots, and of positions.
     """
-    g = geometry(layer)
+    g = geometry_of(layer)
     tiles = tiling(g, n_images)
     n_slots = tiles.tiles * tiles.capacity
     boards = n_images * g.board_size * (4 + 4 + 1 + 1 + 4 * slots.TREE_NUMBERS + 8)

@@ -19,8 +19,7 @@ import numpy as np
 from numba import cuda
 from numpy.typing import NDArray
 
-from hcnet.engine.active.admission import tiling
-from hcnet.engine.active.geometry import Geometry
+from hcnet.engine.active.geometry import Geometry, tiling
 from hcnet.engine.cuda import arrays
 from hcnet.engine.cuda.arrays import DeviceArray, empty, hold, launch
 from hcnet.engine.cuda.compilation import THREADS, blocks_for, inlined, kernel

@@ -14,8 +14,7 @@ from numba import cuda
 from numpy.typing import NDArray
 
 from hcnet.engine.active import geometry
-from hcnet.engine.active.admission import Tiling, tiles_of
-from hcnet.engine.active.geometry import Geometry, IntArray, coordinates
+from hcnet.engine.active.geometry import Geometry, IntArray, Tiling, coordinates, tiles_of
 from hcnet.engine.cuda import arrays
 from hcnet.engine.cuda.arrays import DeviceArray, hold, launch
 from hcnet.engine.cuda.compilation import inlined, kernel

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import cuda
 
-from hcnet.engine.active.admission import AT_ONCE
+from hcnet.engine.active.geometry import AT_ONCE
 from hcnet.engine.cuda.compilation import SIMULATED, WARP, Number, compiled, inlined, kernel
 from hcnet.engine.cuda.slots import element_at, first_element, locate, over, weight_above
 from hcnet.factors import HUGE

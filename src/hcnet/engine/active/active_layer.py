@@ -16,21 +16,7 @@ from hcnet.engine.active.edges import (
     run_lanes,
     trees_down,
 )
-from hcnet.engine.active.geometry import (
-    IntArray,
-    Tiling,
-    admitted,
-    coordinates,
-    features_last,
-    from_board,
-    from_placements,
-    from_weights,
-    geometry_of,
-    tiling,
-    to_board,
-    to_placements,
-    to_weights,
-)
+from hcnet.engine.active.geometry import IntArray, Tiling
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT
@@ -56,11 +42,11 @@ class ActivePassing(Stateful):
         width); priors as log-odds.
         """
         self._layer = layer
-        self._g = geometry_of(layer)
+        self._g = geometry.geometry_of(layer)
         self._n_images = len(evidence)
-        self._observed = to_board(layer, observed)
+        self._observed = geometry.to_board(layer, observed)
         self._edges = no_edges(len(self._observed))
-        self._weight_prior = to_weights(weight_prior)
+        self._weight_prior = geometry.to_weights(weight_prior)
         self._carried = np.zeros_like(self._weight_prior)
         self._U = self._E = np.zeros(len(self._observed), FLOAT)
         self._sums = np.zeros(0, FLOAT)
@@ -118,12 +104,12 @@ class ActivePassing(Stateful):
 
     def add_to_weights(self, beliefs: FloatArray) -> None:
         """Add what was learned elsewhere to the beliefs of W: until the next call."""
-        self._carried = to_weights(beliefs)
+        self._carried = geometry.to_weights(beliefs)
         self._refresh()
 
     def set_evidence(self, evidence: FloatArray) -> None:
         """New evidence for R."""
-        self._E = np.where(self._observed, to_board(self._layer, evidence), FLOAT(0))
+        self._E = np.where(self._observed, geometry.to_board(self._layer, evidence), FLOAT(0))
         U = self._E.copy()
         U[self._edges.trees] = self._U[self._edges.trees]
         self._U = U
@@ -133,7 +119,7 @@ class ActivePassing(Stateful):
         if np.ndim(placement_prior) == 0:
             self._prior = np.array([placement_prior], FLOAT)
         else:
-            self._prior = to_placements(np.asarray(placement_prior, FLOAT))
+            self._prior = geometry.to_placements(np.asarray(placement_prior, FLOAT))
         self._sum_up()
 
     def sweep(self, schedule: Schedule, rng: np.random.Generator, damping: float = 1.0) -> float:
@@ -152,7 +138,7 @@ class ActivePassing(Stateful):
 
     def up(self) -> FloatArray:
         """Sums of the messages to S: (images, features, height, width)."""
-        return np.ascontiguousarray(from_placements(self._layer, self._all_sums()))
+        return np.ascontiguousarray(geometry.from_placements(self._layer, self._all_sums()))
 
     def down(self, least: float = -HUGE) -> FloatArray:
         """Messages to R: (images, channels, height, width); those below `least` may be missing.
@@ -168,26 +154,26 @@ class ActivePassing(Stateful):
         reach = FLOAT(np.abs(self._U).max())
         closed_form.down_from_inactive(self._n_images, g, self._U, reach, lists, *beliefs, out)
         trees_down(edges.lists, self._S, self._W, edges.scratch(1), out)
-        return from_board(self._layer, np.clip(out, -HUGE, HUGE), self._n_images)
+        return geometry.from_board(self._layer, np.clip(out, -HUGE, HUGE), self._n_images)
 
     def placement_beliefs(self) -> FloatArray:
         """Max-marginal differences of S: (images, features, height, width)."""
-        return from_placements(self._layer, self._all_sums() + self._prior)
+        return geometry.from_placements(self._layer, self._all_sums() + self._prior)
 
     def weight_beliefs(self) -> FloatArray:
         """Max-marginal differences of W: (channels, features, height, width)."""
-        return from_weights(self._layer, self._W)
+        return geometry.from_weights(self._layer, self._W)
 
     def placements(self) -> IntArray:
         """(placements, 4): image, feature, row and column of the S that are on."""
-        found = coordinates(self._g, self._edges.where[self._S > 0])
+        found = geometry.coordinates(self._g, self._edges.where[self._S > 0])
         return found[np.lexsort(found.T[::-1])]
 
     def _all_sums(self) -> FloatArray:
         g = self._g
         out = np.empty(self._n_images * g.positions * g.features, FLOAT)
         lists = closed_form.list_nonzero(g, self._U, self._W)
-        W = features_last(g, self._W)
+        W = geometry.features_last(g, self._W)
         closed_form.add_all_messages(self._n_images * g.height, g, self._U, W, lists, out)
         out[self._edges.where] = self._sums
         return out
@@ -219,10 +205,10 @@ class ActivePassing(Stateful):
 
     def _admit(self) -> None:
         """Let undecided placements in, and decided ones go."""
-        tiles = tiling(self._g, self._n_images)
+        tiles = geometry.tiling(self._g, self._n_images)
         strongest = np.abs(self._E).reshape(self._n_images, -1).max(axis=1)
         active, candidates = (self._edges.where, self._S), self._candidates(tiles, -strongest)
-        where = admitted(self._g, tiles, strongest, active, candidates)
+        where = geometry.admitted(self._g, tiles, strongest, active, candidates)
         if np.array_equal(where, self._edges.where):
             return
         before = self._edges
@@ -238,7 +224,7 @@ class ActivePassing(Stateful):
         found = np.empty((tiles.tiles, most), np.int64)
         beliefs = np.empty((tiles.tiles, most), FLOAT)
         counts = np.zeros(tiles.tiles, np.int64)
-        W, lists = features_last(g, self._W), closed_form.list_nonzero(g, self._U, self._W)
+        W, lists = geometry.features_last(g, self._W), closed_form.list_nonzero(g, self._U, self._W)
         inputs = self._U, W, lists, self._prior, self._is_active(), self._reach(), threshold
         rows = tiles.images * tiles.down
         closed_form.find_candidates(rows, tiles, g, *inputs, found, beliefs, counts)
@@ -260,8 +246,8 @@ class ActivePassing(Stateful):
 
 def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1, threads: int = 1) -> int:
     """Bytes that the active set takes at its peak, known before a run starts."""
-    g = geometry_of(layer)
-    n, tiles = n_images, tiling(g, n_images)
+    g = geometry.geometry_of(layer)
+    n, tiles = n_images, geometry.tiling(g, n_images)
     capacity = min(tiles.tiles * tiles.capacity, n * g.positions * g.features)
     edges = 2 * capacity * g.edges * EDGE_BYTES  # old and new ones, while the set changes
     boards = n * g.board_size * (4 + 4 + 1 + 2 * 4 + 2 * 8) + n * g.positions * (5 * 8 + g.features)

@@ -9,20 +9,8 @@ import numpy as np
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Stateful
-from hcnet.engine.active.geometry import (
-    AT_ONCE,
-    IntArray,
-    admitted,
-    coordinates,
-    from_placements,
-    from_weights,
-    geometry_of,
-    tiles_of,
-    tiling,
-    to_board,
-    to_placements,
-    to_weights,
-)
+from hcnet.engine.active import geometry
+from hcnet.engine.active.geometry import AT_ONCE, IntArray
 from hcnet.engine.cuda import arrays, slots, sums, updates
 from hcnet.engine.cuda.arrays import DeviceArray, fetch, hold, launch
 from hcnet.engine.cuda.compilation import blocks_for, multiprocessors
@@ -49,11 +37,11 @@ class ActiveCUDAPassing(Stateful):
         weight_prior: FloatArray,
     ) -> None:
         """Nothing is active; the arguments are those of `ActivePassing`."""
-        self._layer, self._g = layer, geometry_of(layer)
+        self._layer, self._g = layer, geometry.geometry_of(layer)
         self._n_images = len(evidence)
-        self._tiles = tiling(self._g, self._n_images)
-        self._observed = hold(to_board(layer, observed).view(np.uint8))
-        self._weight_prior = hold(to_weights(weight_prior))
+        self._tiles = geometry.tiling(self._g, self._n_images)
+        self._observed = hold(geometry.to_board(layer, observed).view(np.uint8))
+        self._weight_prior = hold(geometry.to_weights(weight_prior))
         self._carried = arrays.zeros(self._weight_prior.shape)
         self._W = arrays.copied(self._weight_prior)
         n_slots = self._tiles.tiles * self._tiles.capacity
@@ -69,7 +57,7 @@ class ActiveCUDAPassing(Stateful):
         if np.ndim(placement_prior) == 0:
             self._prior = hold(np.array([placement_prior], np.float32))
         else:
-            self._prior = hold(to_placements(np.asarray(placement_prior, np.float32)))
+            self._prior = hold(geometry.to_placements(np.asarray(placement_prior, np.float32)))
 
     @property
     def n_active(self) -> int:
@@ -93,7 +81,7 @@ class ActiveCUDAPassing(Stateful):
         there = where[taken]
         if len(np.unique(there)) < len(there) or there.max(initial=0) >= positions:
             raise ValueError("its active placements lie outside the images, or are there twice")
-        if (tiles_of(g, self._tiles, there) != taken // self._tiles.capacity).any():
+        if (geometry.tiles_of(g, self._tiles, there) != taken // self._tiles.capacity).any():
             raise ValueError("its active placements are in the wrong tiles")
         if self._prior.size not in (1, positions):
             raise ValueError("its prior is incomplete")
@@ -101,7 +89,7 @@ class ActiveCUDAPassing(Stateful):
 
     def add_to_weights(self, beliefs: FloatArray) -> None:
         """Add what was learned elsewhere to the beliefs of W, until the next call."""
-        self._carried = hold(to_weights(beliefs))
+        self._carried = hold(geometry.to_weights(beliefs))
         self._sum_beliefs()
 
     def set_evidence(self, evidence: DeviceArray) -> None:
@@ -148,7 +136,7 @@ class ActiveCUDAPassing(Stateful):
         sends = arrays.zeros(belief.shape, np.uint8)
         launch(sums.mark_senders, belief.size, self._in_slot, belief, enough, sends)
         numbers = np.flatnonzero(fetch(sends))
-        n, f, i, j = coordinates(g, numbers).T
+        n, f, i, j = geometry.coordinates(g, numbers).T
         beliefs = arrays.empty((max(len(numbers), 1),))
         launch(sums.gather, len(numbers), belief, hold(numbers), beliefs)
         slot = np.full(len(numbers), -1)
@@ -167,15 +155,16 @@ class ActiveCUDAPassing(Stateful):
 
     def placement_beliefs(self) -> FloatArray:
         """Max-marginal differences of S: (images, features, height, width)."""
-        return from_placements(self._layer, fetch(self._totals(beliefs=True)))
+        return geometry.from_placements(self._layer, fetch(self._totals(beliefs=True)))
 
     def weight_beliefs(self) -> FloatArray:
         """Max-marginal differences of W: (channels, features, height, width)."""
-        return from_weights(self._layer, fetch(self._W))
+        return geometry.from_weights(self._layer, fetch(self._W))
 
     def placements(self) -> IntArray:
         """(placements, 4): image, feature, row and column of the S that are on."""
-        found = coordinates(self._g, self._where[(self._where >= 0) & (fetch(self._S) > 0)])
+        on = (self._where >= 0) & (fetch(self._S) > 0)
+        found = geometry.coordinates(self._g, self._where[on])
         return found[np.lexsort(found.T[::-1])]
 
     def _W_features_last(self) -> DeviceArray:
@@ -199,7 +188,7 @@ class ActiveCUDAPassing(Stateful):
         peaks = arrays.largest_of_parts(self._E, self._n_images)
         taken = self._where >= 0
         active = self._where[taken], S[taken]
-        now = admitted(g, self._tiles, peaks, active, self._candidates(-peaks))
+        now = geometry.admitted(g, self._tiles, peaks, active, self._candidates(-peaks))
         if np.array_equal(now, np.sort(active[0])):
             return
         where, fresh = slots.assign_slots(g, self._tiles, self._where, now)
@@ -313,8 +302,8 @@ def active_device_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> 
     Messages of all slots; boards with their trees and the order of those; beliefs of W with
     priors, sums and held changes; arrays of slots, and of positions.
     """
-    g = geometry_of(layer)
-    tiles = tiling(g, n_images)
+    g = geometry.geometry_of(layer)
+    tiles = geometry.tiling(g, n_images)
     n_slots = tiles.tiles * tiles.capacity
     boards = n_images * g.board_size * (4 + 4 + 1 + 1 + 4 * slots.TREE_NUMBERS + 8)
     weights = g.edges * g.features * (5 * 4 + 8 + (4 * lanes if lanes > 1 else 0))

@@ -14,8 +14,11 @@ from benchmarks.paper_images import PAPER_IMAGES
 from hcnet import FeatureLearner
 from hcnet.datasets import PartsData
 from hcnet.images import BoolArray
-from hcnet.metrics import bits_saved, matched_iou, part_iou, true_compression, true_explanation
+from hcnet.metrics import matched_iou, part_iou, true_compression, true_explanation
+from hcnet.objective import Priors, estimate
 from hcnet.refine.search import Search
+from hcnet.solutions.explanation import Explanation
+from hcnet.solutions.improver import LEAST_NOISE, Improver
 
 # Starts of NOCA: as many as a few minutes allow, the best by its bound is taken.
 NOCA_STARTS = {"two bars": 12, "symbols": 6}
@@ -73,6 +76,26 @@ def paying(data: PartsData, size: tuple[int, int], fit: Fit) -> tuple[BoolArray,
     exact = np.array([[part_iou(t, f.weights) == 1 for f in best.features] for t in data.features])
     worth = np.where(exact, saved, -1.0).max(axis=1, initial=-1.0)
     return worth > 0, worth > CLEARLY
+
+
+def bits_saved(improver: Improver, found: Explanation) -> NDArray[np.float64]:
+    """The bits by which the code grows without each feature, if the others take over its pixels.
+
+    A rare part, or one that others make up together (a d from a c and an l), can cost more bits
+    than it saves.
+    """
+    saved = np.zeros(len(found.features))
+    for f in range(len(found.features)):
+        others = [feature for k, feature in enumerate(found.features) if k != f]
+        kept = found.placements[found.placements[:, 1] != f].copy()
+        kept[:, 1] -= kept[:, 1] > f
+        without = []
+        for least_noise in (None, LEAST_NOISE):
+            priors = estimate(found.counts, Priors(), least_noise)
+            placed = improver.place(others, kept, priors, np.random.default_rng(0))
+            without.append(improver.evaluate(others, placed).bits)
+        saved[f] = min(without) - found.bits
+    return saved
 
 
 def fit_hcn(data: PartsData, size: tuple[int, int], n: int | None, mode: str, seed: int) -> Fit:

@@ -10,9 +10,9 @@ from scipy.signal import fftconvolve
 from hcnet.datasets.parts_data import PartsData
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
-from hcnet.objective import Priors, estimate, image_bits
+from hcnet.objective import Priors, image_bits
 from hcnet.solutions.explanation import Canvas, Explanation
-from hcnet.solutions.improver import LEAST_NOISE, Improver
+from hcnet.solutions.improver import Improver
 from hcnet.validation.images import check_binary
 from hcnet.validation.parameters import check_feature_size
 
@@ -72,26 +72,6 @@ def true_compression(
     """
     improver, found = true_explanation(data, feature_size, border)
     return found.bits / image_bits(improver.canvas.images)
-
-
-def bits_saved(improver: Improver, found: Explanation) -> NDArray[np.float64]:
-    """The bits by which the code grows without each feature, if the others take over its pixels.
-
-    A rare part, or one that others make up together (a d from a c and an l), can cost more bits
-    than it saves.
-    """
-    saved = np.zeros(len(found.features))
-    for f in range(len(found.features)):
-        others = [feature for k, feature in enumerate(found.features) if k != f]
-        kept = found.placements[found.placements[:, 1] != f].copy()
-        kept[:, 1] -= kept[:, 1] > f
-        without = []
-        for least_noise in (None, LEAST_NOISE):
-            priors = estimate(found.counts, Priors(), least_noise)
-            placed = improver.place(others, kept, priors, np.random.default_rng(0))
-            without.append(improver.evaluate(others, placed).bits)
-        saved[f] = min(without) - found.bits
-    return saved
 
 
 def true_explanation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numba as nb
@@ -36,19 +37,10 @@ class _GreyTransformer(TransformerMixin, BaseEstimator):
     """A transformer of grey images that learns nothing."""
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Check the parameters and the images.
+        """Check the parameters and the images; y is ignored.
 
-        Parameters
-        ----------
-        X : array of shape (n, height, width) or (n, 1, height, width)
-            Grey images: uint8 from 0 to 255, or floats (or booleans) from 0 to 1.
-        y : object
-            Ignored.
-
-        Returns
-        -------
-        self
-
+        X are grey images (n, height, width) or (n, 1, height, width): uint8 from 0 to 255, or
+        floats (or booleans) from 0 to 1.
         """
         self._checked(X)
         return self
@@ -65,6 +57,7 @@ class _GreyTransformer(TransformerMixin, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class OrientedEdges(_GreyTransformer):
     """Grey images to binary edge maps with one channel per direction.
 
@@ -110,33 +103,17 @@ class OrientedEdges(_GreyTransformer):
 
     """
 
-    def __init__(
-        self,
-        n_orientations: int = 16,
-        *,
-        sigma: float = 1.0,
-        threshold: float = 0.25,
-        shared: float = 1.0,
-        outside: str = "black",
-    ) -> None:
-        self.n_orientations = n_orientations
-        self.sigma = sigma
-        self.threshold = threshold
-        self.shared = shared
-        self.outside = outside
+    n_orientations: int = 16
+    _: KW_ONLY
+    sigma: float = 1.0
+    threshold: float = 0.25
+    shared: float = 1.0
+    outside: str = "black"
 
     def transform(self, X: ArrayLike) -> BoolArray:
-        """The edges of images, of any size.
+        """The edges of grey images of any size: bool (n, n_orientations, height, width).
 
-        Parameters
-        ----------
-        X : array of shape (n, height, width) or (n, 1, height, width)
-            Grey images: uint8 from 0 to 255, or floats (or booleans) from 0 to 1.
-
-        Returns
-        -------
-        edges : ndarray of bool, shape (n, n_orientations, height, width)
-
+        X is as in `fit`.
         """
         images, white = self._checked(X)
         n, height, width = images.shape
@@ -234,6 +211,7 @@ def _peaks(
     return np.asarray((strength > ahead) & (strength >= behind))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LineRemover(_GreyTransformer):
     """Grey images without the straight lines that run from one side of them to another.
 
@@ -275,24 +253,12 @@ class LineRemover(_GreyTransformer):
 
     """
 
-    def __init__(self, *, bright: float = 0.5, share: float = 0.9, shortest: float = 0.5) -> None:
-        self.bright = bright
-        self.share = share
-        self.shortest = shortest
+    bright: float = 0.5
+    share: float = 0.9
+    shortest: float = 0.5
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """The images without lines.
-
-        Parameters
-        ----------
-        X : array of shape (n, height, width) or (n, 1, height, width)
-            Grey images: uint8 from 0 to 255, or floats (or booleans) from 0 to 1.
-
-        Returns
-        -------
-        images : ndarray of the same shape and dtype
-
-        """
+        """The images without lines, of the same shape and dtype; X is as in `fit`."""
         images, white = self._checked(X)
         bright, shortest = images >= self.bright * white, self.shortest * min(images.shape[1:])
         flat = _bright_lines(bright, float(self.share), shortest)

@@ -1,4 +1,8 @@
-"""The paper's six corruptions of grey images of bright ink on dark paper."""
+"""The paper's six corruptions of grey images of bright ink on dark paper.
+
+Each takes images (n, height, width) and returns new ones of the same shape and dtype.  The same
+seed, `random_state`, gives the same images.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +26,9 @@ from hcnet.images import BoolArray
 def noise(
     images: ArrayLike, *, flips: float = 0.1, random_state: RandomState = None
 ) -> NDArray[Any]:
-    """Pixels of the binarised image are flipped, each by itself.
+    """Flip each pixel of the binarised images with probability `flips`.
 
-    Args:
-        images: grey images (n, height, width).
-        flips: probability that a pixel changes sides.
-        random_state: seed.
-
-    Returns:
-        Black and white images; a pixel counts as ink from half of white on.
-
+    The result is black and white; a pixel counts as ink from half of white on.
     """
     flips = check_noise(flips, "flips")
     pixels, white, rng = _prepare(images, random_state)
@@ -42,18 +39,10 @@ def noise(
 def border(
     images: ArrayLike, *, width: int = 1, reach: int = 1, random_state: RandomState = None
 ) -> NDArray[Any]:
-    """A frame around each image.
+    """Draw a white frame, `width` pixels thick, around each image.
 
-    Args:
-        images: grey images (n, height, width).
-        width: thickness of the frame.
-        reach: in how many places a side of the frame may be: with 1 it is at the edge of the image,
-            with more it is up to `reach - 1` pixels away from it, each side by itself.
-        random_state: seed.
-
-    Returns:
-        The images with a white frame.
-
+    `reach` is the number of places that a side of the frame may take: with 1 it is at the edge of
+    the image, with more it is up to `reach - 1` pixels away from it, each side by itself.
     """
     width, reach = check_count("width", width), check_count("reach", reach)
     pixels, white, rng = _prepare(images, random_state)
@@ -72,17 +61,9 @@ def border(
 def patches(
     images: ArrayLike, *, n_patches: int = 2, size: int = 4, random_state: RandomState = None
 ) -> NDArray[Any]:
-    """White squares at random places, also on the digit.
+    """Draw white squares at random places, also on the digit.
 
-    Args:
-        images: grey images (n, height, width).
-        n_patches: squares per image; they may overlap.
-        size: side of a square.
-        random_state: seed.
-
-    Returns:
-        The images with white squares.
-
+    Each image has `n_patches` of them, with sides of `size` pixels; they may overlap.
     """
     n_patches, size = check_count("n_patches", n_patches), check_count("size", size)
     pixels, white, rng = _prepare(images, random_state)
@@ -99,17 +80,10 @@ def patches(
 def grid(
     images: ArrayLike, *, spacing: int = 5, width: int = 1, random_state: RandomState = None
 ) -> NDArray[Any]:
-    """White lines from side to side, as on squared paper.
+    """Draw white lines from side to side, as on squared paper.
 
-    Args:
-        images: grey images (n, height, width).
-        spacing: from a line to the next.
-        width: thickness of the lines.
-        random_state: seed; it says where the first row and the first column are.
-
-    Returns:
-        The images with a white grid.
-
+    `spacing` is the distance from a line to the next, `width` the thickness of the lines.  The
+    first row and the first column are random.
     """
     spacing, width = check_count("spacing", spacing, 2), check_count("width", width)
     if width >= spacing:
@@ -131,18 +105,10 @@ def line_clutter(
     width: float = 1,
     random_state: RandomState = None,
 ) -> NDArray[Any]:
-    """White straight lines through random places in random directions.
+    """Draw straight white lines through random places in random directions.
 
-    Args:
-        images: grey images (n, height, width).
-        n_lines: lines per image.
-        length: of a line in pixels; None: from side to side.
-        width: its thickness in pixels.
-        random_state: seed.
-
-    Returns:
-        The images with white lines.
-
+    Each image has `n_lines` of them; their `length` (None: from side to side) and `width` are in
+    pixels.
     """
     n_lines, width = check_count("n_lines", n_lines), check_number("width", width, above=0)
     half = np.inf if length is None else check_number("length", length, above=0) / 2
@@ -160,17 +126,9 @@ def line_clutter(
 def deletion(
     images: ArrayLike, *, n_holes: int = 2, size: int = 6, random_state: RandomState = None
 ) -> NDArray[Any]:
-    """Squares of the digit are erased, each around a random pixel of ink.
+    """Erase squares of the digit, each around a random pixel of ink.
 
-    Args:
-        images: grey images (n, height, width).
-        n_holes: squares per image; they may overlap.
-        size: side of a square.
-        random_state: seed.
-
-    Returns:
-        The images with black squares.
-
+    Each image has `n_holes` of them, with sides of `size` pixels; they may overlap.
     """
     n_holes, size = check_count("n_holes", n_holes), check_count("size", size)
     pixels, white, rng = _prepare(images, random_state)

@@ -54,8 +54,9 @@ _TRAINING = (*_SUMMARY, "codes_", "history_", "moves_", "placements_")
 class Estimator(BaseEstimator):
     """Files, checkpoints and streams, the same for all estimators.
 
-    A subclass sets `_model_kind`, and has `_publish`, which takes a model over, and
-    `_check_parameters`.  If it learns from streams, it also has `_read_stream`.
+    A subclass is a dataclass of its parameters, but compared and printed as scikit-learn does.  It
+    sets `_model_kind`, and has `_publish`, which takes a model over, and `_check_parameters`.  If
+    it learns from streams, it also has `_read_stream`.
     """
 
     _kind: ClassVar[str]  # the name of the estimator in files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,7 @@ from hcnet.validation.images import check_codes, check_table
 from hcnet.validation.parameters import check_learning, check_max_memory, check_priors
 
 
+@dataclass(eq=False, repr=False)
 class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Factor a 0/1 table with noise and unobserved entries; both factors are binary.
 
@@ -75,44 +77,25 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     _kind = "BooleanMatrixFactorization"
     _model_kind = PARTS_MODEL
-    _model: PartsModel
+    _model: PartsModel = field(init=False)
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        max_components: int = 20,
-        algorithm: str = "refined",
-        p_S: float | None = None,
-        p_W: float | None = None,
-        p01: float | None = None,
-        p10: float | None = None,
-        n_init: int | None = None,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        max_memory: int | None = None,
-        engine: str | Engine = DEFAULT_ENGINE,
-        device: str = "cpu",
-        random_state: int | np.random.Generator | None = None,
-        verbose: bool = False,
-        callback: Callback | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.max_components = max_components
-        self.algorithm = algorithm
-        self.p_S = p_S
-        self.p_W = p_W
-        self.p01 = p01
-        self.p10 = p10
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.max_memory = max_memory
-        self.engine = engine
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_components: int | None = None
+    _: KW_ONLY
+    max_components: int = 20
+    algorithm: str = "refined"
+    p_S: float | None = None
+    p_W: float | None = None
+    p01: float | None = None
+    p10: float | None = None
+    n_init: int | None = None
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    max_memory: int | None = None
+    engine: str | Engine = DEFAULT_ENGINE
+    device: str = "cpu"
+    random_state: int | np.random.Generator | None = None
+    verbose: bool = False
+    callback: Callback | None = None
 
     def fit(
         self,

@@ -8,7 +8,7 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -51,6 +51,7 @@ from hcnet.validation.parameters import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class FeatureLearner(TransformerMixin, Estimator):
     """Find the parts that binary images are made of, and their positions.
 
@@ -129,46 +130,26 @@ class FeatureLearner(TransformerMixin, Estimator):
 
     _kind = "FeatureLearner"
     _model_kind = PARTS_MODEL
-    _model: PartsModel
+    _model: PartsModel = field(init=False)
 
-    def __init__(
-        self,
-        n_features: int | None = None,
-        feature_size: int | Sequence[int] = (12, 12),
-        *,
-        border: str = "full",
-        algorithm: str = "refined",
-        p_S: float | None = None,
-        p_W: float | None = None,
-        p01: float | None = None,
-        p10: float | None = None,
-        n_init: int | None = None,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        max_memory: int | None = None,
-        engine: str | Engine = DEFAULT_ENGINE,
-        device: str = "cpu",
-        random_state: int | np.random.Generator | None = None,
-        verbose: bool = False,
-        callback: Callback | None = None,
-    ) -> None:
-        self.n_features = n_features
-        self.feature_size = feature_size
-        self.border = border
-        self.algorithm = algorithm
-        self.p_S = p_S
-        self.p_W = p_W
-        self.p01 = p01
-        self.p10 = p10
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.max_memory = max_memory
-        self.engine = engine
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_features: int | None = None
+    feature_size: int | Sequence[int] = (12, 12)
+    _: KW_ONLY
+    border: str = "full"
+    algorithm: str = "refined"
+    p_S: float | None = None
+    p_W: float | None = None
+    p01: float | None = None
+    p10: float | None = None
+    n_init: int | None = None
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    max_memory: int | None = None
+    engine: str | Engine = DEFAULT_ENGINE
+    device: str = "cpu"
+    random_state: int | np.random.Generator | None = None
+    verbose: bool = False
+    callback: Callback | None = None
 
     def fit(
         self,

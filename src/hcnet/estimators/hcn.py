@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -66,6 +66,7 @@ from hcnet.validation.parameters import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class HCN(NetworkClassifier):
     """A hierarchy of parts: classifies, clusters, denoises, completes and generates binary images.
 
@@ -125,44 +126,25 @@ class HCN(NetworkClassifier):
 
     _kind = "HCN"
     _remedy = ", or use with_class_layer(image_size=…) for larger ones"
-    _stream: NetworkStream | None = None
+    _stream: NetworkStream | None = field(init=False, default=None)
 
-    def __init__(
-        self,
-        layers: Sequence[Layer],
-        n_classes: int | None = None,
-        templates_per_class: int = 1,
-        *,
-        p01: float = 1e-3,
-        p10: float = 1e-3,
-        inference: str | Inference = "explain",
-        n_init: int = N_INIT,
-        vote: bool = True,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        max_memory: int | None = None,
-        engine: str | Engine = DEFAULT_ENGINE,
-        device: str = "cpu",
-        random_state: int | np.random.Generator | None = None,
-        verbose: bool = False,
-        callback: Callback | None = None,
-    ) -> None:
-        self.layers = layers
-        self.n_classes = n_classes
-        self.templates_per_class = templates_per_class
-        self.p01 = p01
-        self.p10 = p10
-        self.inference = inference
-        self.n_init = n_init
-        self.vote = vote
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.max_memory = max_memory
-        self.engine = engine
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    layers: Sequence[Layer]
+    n_classes: int | None = None
+    templates_per_class: int = 1
+    _: KW_ONLY
+    p01: float = 1e-3
+    p10: float = 1e-3
+    inference: str | Inference = "explain"
+    n_init: int = N_INIT
+    vote: bool = True
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    max_memory: int | None = None
+    engine: str | Engine = DEFAULT_ENGINE
+    device: str = "cpu"
+    random_state: int | np.random.Generator | None = None
+    verbose: bool = False
+    callback: Callback | None = None
 
     def fit(
         self,

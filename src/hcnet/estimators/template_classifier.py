@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -43,6 +44,7 @@ NOISE = Noise(1e-3, 1e-3)
 LAYERS = ("The layer of parts", "The layer of templates")
 
 
+@dataclass(eq=False, repr=False)
 class TemplateClassifier(NetworkClassifier):
     """Classifies drawings and handwriting by examples that are made of parts.
 
@@ -92,36 +94,20 @@ class TemplateClassifier(NetworkClassifier):
 
     _kind = "TemplateClassifier"
 
-    def __init__(
-        self,
-        n_parts: int = 64,
-        part_size: int | tuple[int, int] = 7,
-        templates_per_class: int = 10,
-        *,
-        n_classes: int | None = None,
-        pool: int | tuple[int, int] = 3,
-        template_pool: int | tuple[int, int] = 5,
-        pool_border: str = "same",
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        max_memory: int | None = None,
-        random_state: int | np.random.Generator | None = None,
-        verbose: bool = False,
-        callback: Callback | None = None,
-    ) -> None:
-        self.n_parts = n_parts
-        self.part_size = part_size
-        self.templates_per_class = templates_per_class
-        self.n_classes = n_classes
-        self.pool = pool
-        self.template_pool = template_pool
-        self.pool_border = pool_border
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.max_memory = max_memory
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
+    n_parts: int = 64
+    part_size: int | tuple[int, int] = 7
+    templates_per_class: int = 10
+    _: KW_ONLY
+    n_classes: int | None = None
+    pool: int | tuple[int, int] = 3
+    template_pool: int | tuple[int, int] = 5
+    pool_border: str = "same"
+    max_iter: int | None = None
+    max_seconds: float | None = None
+    max_memory: int | None = None
+    random_state: int | np.random.Generator | None = None
+    verbose: bool = False
+    callback: Callback | None = None
 
     def fit(
         self,

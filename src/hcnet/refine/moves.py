@@ -74,12 +74,12 @@ def merge(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
 def birth(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
     """A new feature from a window with many unexplained pixels."""
     canvas = improver.canvas
-    bare = _unexplained(now, canvas)
-    boxes = canvas.windows(bare.astype(np.float32))
+    bare = kernels.bare_windows(canvas.sign.reshape(-1), now.cover, canvas.geometry)
+    boxes = bare.reshape(-1, *canvas.layer.placement_size).astype(np.float32)
     lottery = boxes + rng.random(boxes.shape) * (0.3 * boxes.max())
     n, r, c = (int(k) for k in np.unravel_index(int(lottery.argmax()), boxes.shape))
     if boxes[n, r, c] >= 3:
-        yield _with_feature(now, improver, canvas.crop(bare, n, r, c))
+        yield _with_feature(now, improver, canvas.crop(_unexplained(now, canvas), n, r, c))
 
 
 def split(now: Explanation, improver: Improver, rng: np.random.Generator) -> Iterator[Proposal]:
@@ -88,9 +88,7 @@ def split(now: Explanation, improver: Improver, rng: np.random.Generator) -> Ite
         return
     canvas = improver.canvas
     cover, errors = _cover_and_errors(now, canvas)
-    boxes = canvas.windows(errors.astype(np.float32))
-    n, _, r, c = now.placements.T
-    misfit = boxes[n, r, c]
+    misfit = _windows(errors, now.placements, canvas).sum(axis=(1, 2, 3))
     lottery = misfit + rng.random(len(misfit)) * max(1.0, 0.5 * float(misfit.max()))
     i, f0, r0, c0 = (int(k) for k in now.placements[lottery.argmax()])
     others = canvas.crop(cover, i, r0, c0) - now.features[f0].weights
@@ -450,8 +448,8 @@ def _windows(values: NDArray[np.generic], placements: IntArray, canvas: Canvas) 
 
 
 def _unexplained(now: Explanation, canvas: Canvas) -> Weights:
-    cover, errors = _cover_and_errors(now, canvas)
-    return np.asarray(errors & (cover == 0), dtype=np.int8)
+    """On pixels that no placement covers."""
+    return ((canvas.sign > 0) & (now.cover.reshape(canvas.sign.shape) == 0)).astype(np.int8)
 
 
 def _cover_and_errors(

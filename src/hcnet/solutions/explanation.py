@@ -78,14 +78,6 @@ class Canvas:
         height, width = self.size
         return np.asarray((a * height + i) * width + j, dtype=np.int64)
 
-    def windows(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Sum of a padded per-pixel quantity over every window: (images, HS, WS)."""
-        h, w = self.layer.feature_size
-        total = np.zeros((self.n_images, self.size[0] + 1, self.size[1] + 1), np.float64)
-        total[:, 1:, 1:] = values.sum(axis=1).cumsum(axis=1).cumsum(axis=2)
-        box = total[:, h:, w:] - total[:, :-h, w:] - total[:, h:, :-w] + total[:, :-h, :-w]
-        return box.astype(np.float32)
-
     def crop(self, values: NDArray[Number], n: int, r: int, c: int) -> NDArray[Number]:
         """The window at position (r, c) of S, which may lie partly outside: (channels, h, w)."""
         h, w = self.layer.feature_size

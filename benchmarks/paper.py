@@ -51,10 +51,12 @@ PREFACE = """# Results
 
 `make paper` writes this page. Each section is one benchmark; `make bench NAME=…` runs it alone,
 with the name in the last line of the section. Values are means over seeds, with the range in
-parentheses. Settings were chosen on seeds below 8000, except in experiments of
-`benchmarks/NOTES.md` that name higher ones. "Not reached" marks our means that are worse than the
-paper's figure, after rounding to its digits. In the figures, pale dots are seeds, bars and lines
-are means, and empty diamonds are the paper's figures. Unless stated otherwise, seconds were
+parentheses. Reported seeds are 8000 and above. `benchmarks/NOTES.md` has the experiments by which
+settings were chosen: some used seeds below 8000, some name no seeds, and those on exploration, on
+too many features and on small layers used reported seeds. Settings for digits were chosen on
+training digits that no benchmark learns from. "Not reached" marks our means that are worse than
+the paper's figure, after rounding to its digits. In the figures, pale dots are seeds, bars and
+lines are means, and empty diamonds are the paper's figures. Unless stated otherwise, seconds were
 measured on one core while other cores were busy.
 """
 NOTES = {

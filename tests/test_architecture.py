@@ -1,6 +1,7 @@
 """Imports point one way only, and modules stay small."""
 
 import ast
+import re
 import statistics
 import subprocess
 import sys
@@ -91,6 +92,15 @@ def test_imports_point_one_way():
 def test_no_two_modules_import_each_other():
     graph = {module: _imports(path) for module, path in MODULES.items()}
     assert set(TopologicalSorter(graph).static_order()) == set(MODULES)  # raises on a cycle
+
+
+def test_the_picture_in_the_design_names_the_layers():
+    page = (ROOT.parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    rows = page.partition("── command line")[2].partition("\n\n")[0].splitlines()[1:]
+    left = " ".join(row[:46] for row in rows if "──" not in row)  # on the right are descriptions
+    names = [f"engine{name}" if name[0] == "." else name for name in re.findall(r"[a-z._]+", left)]
+    listed = [name for layer in LAYERS for name in layer if name != "__main__"]
+    assert sorted(names) == sorted(listed)
 
 
 def test_modules_stay_small():

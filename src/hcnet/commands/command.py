@@ -153,6 +153,17 @@ def check_outputs(options: argparse.Namespace) -> None:
             raise PermissionError(f"{path.parent} cannot be written to; choose another folder.")
 
 
+def save_drawing(
+    options: argparse.Namespace, path: Path | None, function: str, *arguments: Any, **more: Any
+) -> None:
+    """Write a picture by a function of `hcnet.plotting`, if there is a path for it."""
+    if path is not None:
+        from hcnet import plotting
+
+        picture = getattr(plotting, function)(*arguments, **more)
+        plotting.save_picture(picture, path, options.force)
+
+
 def write_table(
     options: argparse.Namespace,
     header: Sequence[str],
@@ -203,9 +214,11 @@ def add_images(parser: argparse.ArgumentParser, required: bool = True) -> None:
     )
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """The model of a command."""
+def add_model(parser: argparse.ArgumentParser, images: bool = False) -> None:
+    """The model of a command, and the `images` that it is used on."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="a file that learn wrote (.hcn)")
+    if images:
+        add_images(parser)
 
 
 def add_output(parser: argparse.ArgumentParser, help: str, required: bool = True) -> None:

@@ -38,9 +38,7 @@ def show(options: argparse.Namespace) -> int:
     describe: Any = _parts_text if isinstance(model, FeatureLearner) else _network_text
     command.print_result(options, figures, describe(model, figures))
     if options.output is not None:
-        from hcnet.plotting import save_picture, show_model
-
-        save_picture(show_model(model, scale=options.scale), options.output, options.force)
+        command.save_drawing(options, options.output, "show_model", model, scale=options.scale)
         command.note(options, f"drawn into {options.output}.")
     return command.DONE
 

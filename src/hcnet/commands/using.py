@@ -22,8 +22,7 @@ COLUMNS = ("part", "row", "column")
 
 
 def _restore_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_model(parser)
-    command.add_images(parser)
+    command.add_model(parser, images=True)
     command.add_output(parser, command.IMAGES_OUT)
     command.add_file(parser, "--picture", "also draw the images before and after (.png)")
 
@@ -34,8 +33,7 @@ def _inpaint_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _encode_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_model(parser)
-    command.add_images(parser)
+    command.add_model(parser, images=True)
     command.add_output(
         parser, "write to this file, .csv or .json (default: a table to the terminal)", False
     )
@@ -70,8 +68,7 @@ def _sample_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _cluster_arguments(parser: argparse.ArgumentParser) -> None:
-    command.add_model(parser)
-    command.add_images(parser)
+    command.add_model(parser, images=True)
     command.add_output(parser, "write the table to this file (.csv)", required=False)
 
 
@@ -95,11 +92,8 @@ def denoise(options: argparse.Namespace) -> int:
     model = command.load_model(options.model)
     images = command.read(options)
     clean = model.denoise(images.X, mask=images.mask)
-    if options.picture is not None:
-        from hcnet.plotting import save_picture, show_errors
-
-        picture = show_errors(images.X, clean, images.mask)
-        save_picture(picture, options.picture, options.force)
+    drawn = images.X, clean, images.mask
+    command.save_drawing(options, options.picture, "show_errors", *drawn)
     changed = clean != images.X
     if images.mask is not None:
         changed &= ~images.mask
@@ -114,6 +108,8 @@ def denoise(options: argparse.Namespace) -> int:
 )
 def inpaint(options: argparse.Namespace) -> int:
     """Fill in missing pixels; all others stay as they are."""
+    import numpy as np
+
     model = command.load_model(options.model)
     images = command.read(options, options.mask)
     if images.mask is None:
@@ -121,16 +117,10 @@ def inpaint(options: argparse.Namespace) -> int:
             "No pixel is missing; mark the missing pixels with --mask, or with NaN in .npy."
         )
     filled = model.inpaint(images.X, images.mask)
-    if options.picture is not None:
-        import numpy as np
-
-        from hcnet.plotting import save_picture, show_images
-
-        both, n = np.concatenate([images.X, filled]), len(filled)
-        mask = np.concatenate([images.mask, np.zeros_like(images.mask)])
-        captions = ["seen"] * n + ["filled in"] * n
-        picture = show_images(both, mask, captions, columns=n)
-        save_picture(picture, options.picture, options.force)
+    both, n = np.concatenate([images.X, filled]), len(filled)
+    mask = np.concatenate([images.mask, np.zeros_like(images.mask)])
+    captions = ["seen"] * n + ["filled in"] * n
+    command.save_drawing(options, options.picture, "show_images", both, mask, captions, columns=n)
     return _write_restored(options, images, filled, images.mask, "filled in")
 
 
@@ -177,11 +167,8 @@ def encode(options: argparse.Namespace) -> int:
     placed = placed[placed[:, 0].argsort(kind="stable")].tolist()
     columns = COLUMNS if isinstance(model, FeatureLearner) else ("layer", *COLUMNS)
     names = _names(images)
-    if options.picture is not None:
-        from hcnet.plotting import save_picture, show_explanation
-
-        picture = show_explanation(model, images.X, images.mask)
-        save_picture(picture, options.picture, options.force)
+    drawn = model, images.X, images.mask
+    command.save_drawing(options, options.picture, "show_explanation", *drawn)
     more = {
         "image_size": list(images.X.shape[-2:]),
         "images": [{"file": file, "page": page} for file, page in names],
@@ -282,11 +269,8 @@ def classify(options: argparse.Namespace) -> int:
         y = read_labels(options.labels, images.files)
         more["accuracy"] = model.score(images.X, y, images.mask)
         command.note(options, f"{more['accuracy']:.2%} of the labelled images are right.")
-        if options.confusion is not None:
-            from hcnet.plotting import plot_confusion, save_picture
-
-            chart = plot_confusion(y, predicted, model.classes_)
-            save_picture(chart, options.confusion, options.force)
+        compared = y, predicted, model.classes_
+        command.save_drawing(options, options.confusion, "plot_confusion", *compared)
     return command.write_table(
         options, ("file", "page", "class", "probability"), rows, "images", more
     )

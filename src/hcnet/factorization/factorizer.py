@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,27 +40,24 @@ class _CutShortError(Exception):
     """A limit or a person has stopped a run; the best factors so far are the result."""
 
 
+@dataclass(eq=False)
 class Factorizer:
     """Learns the factors of one table; every loop runs in the driver."""
 
-    def __init__(
-        self,
-        table: Table,
-        fixed: Priors,
-        rng: np.random.Generator,
-        progress: Progress,
-        max_seconds: float | None = None,
-        max_memory: int | None = None,
-        keeper: Keeper | None = None,
-    ) -> None:
-        self._table, self._fixed, self._rng = table, fixed, rng
-        self._sampler = Sampler(table, rng)
-        self._progress, self._keeper = progress, keeper
+    table: Table
+    fixed: Priors
+    rng: np.random.Generator
+    progress: Progress
+    max_seconds: float | None
+    max_memory: int | None
+    keeper: Keeper | None
+
+    def __post_init__(self) -> None:
+        self._sampler = Sampler(self.table, self.rng)
         self._began = time.perf_counter()
-        self._max_seconds, self._max_memory = max_seconds, max_memory
         self._history: list[Record] = []
         self._status = Status.FINISHED
-        self._best: tuple[float, Factors] = (-np.inf, Factors.zeros(table, 0))
+        self._best: tuple[float, Factors] = (-np.inf, Factors.zeros(self.table, 0))
 
     def by_messages(self, rank: int, engine: ReadyEngine, sweeps: int | None) -> Outcome[Factors]:
         """Factors by the paper's message passing alone."""
@@ -80,9 +77,7 @@ class Factorizer:
             start = self._best[1]
             if start.rank == 0:
                 return self._result(start)
-            process = PosteriorMean(
-                start, self._table, self._fixed, shared=rank is not None, rng=self._rng
-            )
+            process = PosteriorMean(start, self.table, self.fixed, rank is not None, self.rng)
             self._run("Averaging", process, process.total)
             self._stop_if_cut_short()
             factors = project(process.mean, [process.vote, start], self._sampler)
@@ -94,7 +89,7 @@ class Factorizer:
         # A start is small: all messages are stored, on the processor.
         engine = Engine("dense", damping=PASSING_DAMPING).on("cpu")
         factors = self._pass_messages(rank, engine, PASSING_SWEEPS)
-        climb_to_maximum(factors, self._sampler, self._fixed)
+        climb_to_maximum(factors, self._sampler, self.fixed)
         self._consider(factors)
         self._stop_if_cut_short()
         for _ in range(n_init - 1):
@@ -111,19 +106,19 @@ class Factorizer:
                 if near not in tried and 1 <= near <= most:
                     tried.add(near)
                     self._consider(self._prune(self._anneal(near)))
-        self._consider(Factors.zeros(self._table, 0))
+        self._consider(Factors.zeros(self.table, 0))
 
     def _anneal(self, rank: int) -> Factors:
-        process = Annealing(self._table, rank, self._fixed, self._rng)
+        process = Annealing(self.table, rank, self.fixed, self.rng)
         outcome = self._run(f"Annealing {rank} components", process, process.total)
         self._consider(outcome.best if self._status.cut_short else process.factors)
         self._stop_if_cut_short()
         return process.factors
 
     def _pass_messages(self, rank: int, engine: ReadyEngine, sweeps: int) -> Factors:
-        rows, columns = self._table.shape
-        values = self._table.values.reshape(rows, columns, 1, 1)
-        images = Images(values, self._table.observed.reshape(rows, columns, 1, 1))
+        rows, columns = self.table.shape
+        values = self.table.values.reshape(rows, columns, 1, 1)
+        images = Images(values, self.table.observed.reshape(rows, columns, 1, 1))
         layer = FeatureLayer(rank, columns, (1, 1), (1, 1), "valid")
         remedy = (
             f"lower n_components (now {rank}) or the number of observed entries (now "
@@ -131,44 +126,44 @@ class Factorizer:
             f"messages"
         )
         needed = memory_needed(layer, images, engine)
-        check_memory("Message passing", needed, self._max_memory, remedy, engine.free_memory())
+        check_memory("Message passing", needed, self.max_memory, remedy, engine.free_memory())
         # States are compared under the priors of message passing: at the estimated ones, strong
         # noise would make "no component at all" the best state of every run.
-        priors = self._fixed.filled(PASSING_PRIORS)
+        priors = self.fixed.filled(PASSING_PRIORS)
         improver = Improver(Canvas(layer, images), priors)
-        process = MessagePassing(layer, images, improver, priors, engine, self._rng)
+        process = MessagePassing(layer, images, improver, priors, engine, self.rng)
         outcome = self._run("Message passing", process, sweeps)
-        return _as_factors(outcome.best, rank, self._table)
+        return _as_factors(outcome.best, rank, self.table)
 
     def _prune(self, factors: Factors) -> Factors:
         """Remove components while that raises the joint probability; others may replace them."""
         factors = factors.used()
-        best = marginal_log_joint(factors, self._table)
+        best = marginal_log_joint(factors, self.table)
         again = True
         while again:
             again = False
-            for f in self._rng.permutation(factors.rank):
+            for f in self.rng.permutation(factors.rank):
                 if f >= factors.rank:
                     continue
                 fewer = factors.keep(np.arange(factors.rank) != f)
-                climb_to_maximum(fewer, self._sampler, self._fixed, rounds=2)
-                value = marginal_log_joint(fewer, self._table)
+                climb_to_maximum(fewer, self._sampler, self.fixed, rounds=2)
+                value = marginal_log_joint(fewer, self.table)
                 if value > best:
                     factors, best, again = fewer.used(), value, True
         return factors
 
     def _run(self, name: str, process: Process[Any], total: int) -> Outcome[Any]:
-        self._progress.stage(name, total)
+        self.progress.stage(name, total)
         left = None
-        if self._max_seconds is not None:
-            left = max(self._max_seconds - (time.perf_counter() - self._began), 1e-3)
+        if self.max_seconds is not None:
+            left = max(self.max_seconds - (time.perf_counter() - self._began), 1e-3)
 
         def report(iteration: int, measurement: Measurement, seconds: float) -> None:
             if isinstance(process, PosteriorMean):  # its objective is the number of samples
                 measurement = replace(measurement, objective=self._best[0])
-            self._progress.step(measurement, lambda: self._current_factors(process))
+            self.progress.step(measurement, lambda: self._current_factors(process))
 
-        outcome = run(process, Limits(max_iter=total, max_seconds=left), report, self._keeper)
+        outcome = run(process, Limits(max_iter=total, max_seconds=left), report, self.keeper)
         self._history += outcome.history
         if outcome.status.cut_short:
             self._status = outcome.status
@@ -181,7 +176,7 @@ class Factorizer:
     def _current_factors(self, process: Process[Any]) -> Factors:
         state = process.state()
         if isinstance(state, Explanation):
-            return _as_factors(state, len(state.features), self._table)
+            return _as_factors(state, len(state.features), self.table)
         if isinstance(state, PosteriorMean):
             return state.vote if state.n_samples else self._best[1]
         factors: Factors = state
@@ -189,12 +184,12 @@ class Factorizer:
 
     def _consider(self, factors: Factors) -> None:
         """Keep factors if they are the best so far."""
-        value = marginal_log_joint(factors, self._table)
+        value = marginal_log_joint(factors, self.table)
         if value > self._best[0]:
             self._best = (value, factors.copy())
 
     def _result(self, factors: Factors) -> Outcome[Factors]:
-        value, seconds = marginal_log_joint(factors, self._table), time.perf_counter() - self._began
+        value, seconds = marginal_log_joint(factors, self.table), time.perf_counter() - self._began
         return Outcome(factors, value, self._status, len(self._history), seconds, self._history)
 
 

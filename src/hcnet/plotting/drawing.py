@@ -445,20 +445,15 @@ def drawn_features(
     for W, pool in zip(weights[:0:-1], pools[:0:-1], strict=True):
         margins = [((side - 1) // 2, side // 2) for side in pool]  # the centre of each pool
         S = np.pad(bconv(S, W), [(0, 0), (0, 0), *margins])
-    return [_feature_numbers(one, weights[0]) for one in S]
-
-
-def _feature_numbers(S: BoolArray, W: BoolArray) -> NDArray[np.int64]:
-    """The feature of the first layer at each pixel, numbered as in `drawn_features`."""
-    h, w = W.shape[2:]
-    canvas = np.zeros((S.shape[1] + h - 1, S.shape[2] + w - 1), np.int64)
-    covered = np.zeros_like(canvas)
-    for f, i, j in np.argwhere(S):
-        on = W[f].any(axis=0)
-        canvas[i : i + h, j : j + w][on] = f + 1
-        covered[i : i + h, j : j + w] += on
-    canvas[covered > 1] = len(W) + 1
-    return canvas
+    first: BoolArray = np.any(weights[0], axis=1)
+    h, w = first.shape[1:]
+    numbers = np.zeros((len(S), S.shape[2] + h - 1, S.shape[3] + w - 1), np.int64)
+    covered = np.zeros_like(numbers)
+    for k, f, i, j in np.argwhere(S):
+        numbers[k, i : i + h, j : j + w][first[f]] = f + 1
+        covered[k, i : i + h, j : j + w] += first[f]
+    numbers[covered > 1] = len(first) + 1
+    return list(numbers)
 
 
 def text_image(image: BoolArray) -> list[str]:

@@ -449,7 +449,8 @@ def _windows(values: NDArray[np.generic], placements: IntArray, canvas: Canvas) 
 
 def _unexplained(now: Explanation, canvas: Canvas) -> Weights:
     """On pixels that no placement covers."""
-    return ((canvas.sign > 0) & (now.cover.reshape(canvas.sign.shape) == 0)).astype(np.int8)
+    bare = (canvas.sign > 0) & (now.cover.reshape(canvas.sign.shape) == 0)
+    return np.asarray(bare, np.int8)
 
 
 def _cover_and_errors(

@@ -162,18 +162,31 @@ def test_the_same_seed_gives_the_same_bits_also_from_a_file(name, tmp_path):
         np.testing.assert_array_equal(getattr(again, what)(), getattr(gpu, what)())
 
 
-def test_every_sweep_visits_every_tree_once_in_a_new_order():
-    firsts = np.array([0, 4, 4, 12])
-    lanes, rng = Lanes(firsts, 2), np.random.default_rng(0)
-    seen = []
-    for _ in range(3):
-        lanes.arrange(rng)
-        seen.append(fetch(lanes.order))
-        for first, last in itertools.pairwise(firsts):
-            assert sorted(seen[-1][first:last]) == list(range(first, last))
-    assert not (seen[0] == seen[1]).all()
-    cuts = [fetch(cut) for pair in lanes.rounds for cut in pair]
-    np.testing.assert_array_equal(cuts, [[0, 4, 4], [2, 4, 8], [2, 4, 8], [4, 4, 12]])
+class ShuffledLanes:
+    """The schedule "per-image" of a GPU, for the processor: the same trees in the same order."""
+
+    rounds = 3
+
+    def batches(self, owners, rng):
+        count = np.bincount(owners, minlength=3)
+        lanes = Lanes(np.concatenate([[0], np.cumsum(count)]), self.rounds)
+        cuts, (step, ahead) = fetch(lanes.cuts), lanes.order(rng)
+        parts = [(step * np.arange(n) + ahead * (k + 1)) % n for k, n in enumerate(count)]
+        order = np.concatenate([part + cut for part, cut in zip(parts, cuts[0], strict=True)])
+        assert sorted(order) == list(range(len(owners)))  # every tree once
+        for begin, end in itertools.pairwise(cuts):
+            parts = [order[a:b] for a, b in zip(begin, end, strict=True)]
+            yield Batch(np.concatenate(parts), np.cumsum([0, *map(len, parts)]))
+
+
+def test_lanes_are_updated_in_a_random_order():
+    gpu, cpu = both(problem(*LAYERS["small images"], 6, 2.0))
+    order = Schedule("per-image", rounds=ShuffledLanes.rounds)
+    for seed in range(3):
+        cpu.sweep(ShuffledLanes(), np.random.default_rng(seed))
+        gpu.sweep(order, np.random.default_rng(seed))
+        assert_same_messages(gpu, cpu)
+    assert gpu.n_active > 0
 
 
 @pytest.mark.parametrize("name", ["per-image", "blocks"])

@@ -14,7 +14,7 @@ from hcnet.engine.active.geometry import AT_ONCE, IntArray
 from hcnet.engine.cuda import arrays, slots, sums, updates
 from hcnet.engine.cuda.arrays import DeviceArray, fetch, hold, launch
 from hcnet.engine.cuda.compilation import blocks_for, multiprocessors
-from hcnet.engine.cuda.orders import Colours, Lanes, blocks_with_trees, copy_to_lanes, merge_lanes
+from hcnet.engine.cuda.orders import Colours, Lanes, blocks_with_trees
 from hcnet.engine.schedules import Schedule
 from hcnet.factors import HUGE
 from hcnet.images import BoolArray, FloatArray
@@ -256,18 +256,13 @@ class ActiveCUDAPassing(Stateful):
         if schedule not in self._lanes:
             self._lanes[schedule] = Lanes(firsts, 1 if alone else schedule.rounds)
         lanes = self._lanes[schedule]
-        lanes.arrange(rng)
-        W, apart = (self._W, 0) if alone else (self._copies, self._W.size)
-        if not alone:
-            launch(copy_to_lanes, W.size, self._W, W)
         layer = self._trees, self._g, self._tiles, self._at
-        state = self._E, self._U, self._S, W, self._to_S, self._to_W
-        for k, part in enumerate(lanes.rounds):
-            updates.update_lanes[lanes.n, updates.TREE_THREADS](
-                lanes.order, *part, *layer, *state, np.int64(apart), damping
-            )
-            if not alone:
-                launch(merge_lanes, self._W.size, W, self._W, k + 1 < len(lanes.rounds))
+        state = self._E, self._U, self._S, self._W, self._to_S, self._to_W
+        copies = self._W if alone else self._copies
+        blocks = 1 if alone else updates.TREES_AT_ONCE * multiprocessors()
+        updates.update_lanes[blocks, updates.TREE_THREADS](
+            lanes.cuts, *lanes.order(rng), *layer, *state, copies, damping
+        )
 
     @cached_property
     def _copies(self) -> DeviceArray:
@@ -299,13 +294,13 @@ class ActiveCUDAPassing(Stateful):
 def active_device_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> int:
     """Bytes that the active set takes on the GPU; each of several `lanes` has a copy of W.
 
-    Messages of all slots; boards with their trees and the order of those; beliefs of W with
+    Messages of all slots; boards with their trees; beliefs of W with
     priors, sums and held changes; arrays of slots, and of positions.
     """
     g = geometry.geometry_of(layer)
     tiles = geometry.tiling(g, n_images)
     n_slots = tiles.tiles * tiles.capacity
-    boards = n_images * g.board_size * (4 + 4 + 1 + 1 + 4 * slots.TREE_NUMBERS + 8)
+    boards = n_images * g.board_size * (4 + 4 + 1 + 1 + 4 * slots.TREE_NUMBERS)
     weights = g.edges * g.features * (5 * 4 + 8 + (4 * lanes if lanes > 1 else 0))
     candidates = 12 * AT_ONCE * tiles.tiles + 4 * n_images * g.positions
     return n_slots * (8 * g.edges + 60) + boards + weights + candidates

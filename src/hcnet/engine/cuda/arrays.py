@@ -86,9 +86,9 @@ def largest_of_parts(
 ) -> NDArray[np.float32]:
     """The largest absolute values of n parts of the same size."""
     found, size = hold(np.zeros(n, np.float32)), array.size // n
-    subtracted = hold(np.zeros(1, np.float32)) if other is None else flat(other)
+    other, share = (array, 0) if other is None else (other, 1)
     grid = blocks_for(size), blocks_for(n, 1)
-    _largest[grid, THREADS](flat(array), subtracted, size, found)
+    _largest[grid, THREADS](flat(array), flat(other), np.float32(share), size, found)
     return fetch(found)
 
 
@@ -105,10 +105,10 @@ def _clear(array):
 
 
 @kernel
-def _largest(array, subtracted, size, found):
+def _largest(array, other, share, size, found):
     for part in range(cuda.blockIdx.y, found.size, cuda.gridDim.y):
         own = np.float32(0)
         for i in range(cuda.grid(1), size, cuda.gridDim.x * cuda.blockDim.x):
             z = part * size + i
-            own = _larger(own, abs(array[z] - subtracted[z if subtracted.size > 1 else 0]))
+            own = _larger(own, abs(array[z] - share * other[z]))
         cuda.atomic.max(found, part, own)

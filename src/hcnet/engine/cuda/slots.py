@@ -37,10 +37,10 @@ def assign_slots(
     ``before[k]`` is the placement in slot k, or -1.  Placements that stay keep their slots.
     """
     taken = np.flatnonzero(before >= 0)
-    stay = np.isin(before[taken], active)
+    stay = np.isin(before[taken], active, assume_unique=True)
     after = np.full_like(before, -1)
     after[taken[stay]] = before[taken[stay]]
-    new = active[~np.isin(active, before[taken])]
+    new = np.setdiff1d(active, before[taken], assume_unique=True)
     tile = tiles_of(g, tiles, new)
     order = np.argsort(tile, kind="stable")
     new, tile = new[order], tile[order]

@@ -12,15 +12,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-from hcnet.engine.cuda.compilation import (
-    SIMULATED,
-    WARP,
-    Number,
-    compiled,
-    inlined,
-    kernel,
-    kernel_for,
-)
+from hcnet.engine.cuda.compilation import SIMULATED, WARP, Number, compiled, inlined, kernel_for
 from hcnet.engine.cuda.orders import has_tree, tree_of
 from hcnet.engine.cuda.slots import element_at, run_distance, slot_runs, weight_above
 from hcnet.engine.cuda.sums import block_sums
@@ -36,7 +28,7 @@ _PER_STEP = 1 / STEP
 # Threads of a tree.  The simulator has one, as its threads cannot wait for each other in a function
 # of another module.
 TREE_THREADS = 1 if SIMULATED else WARP
-# Trees that a multiprocessor updates at the same time in a block.
+# Trees that a multiprocessor updates at the same time.
 TREES_AT_ONCE = 1 if SIMULATED else 16
 
 
@@ -109,24 +101,52 @@ def _stored(trees, k):
     return n, a, row, column, trees[k, 4], trees[k, 5], trees[k, 6]
 
 
-@kernel
-def update_lanes(order, begin, end, trees, g, tiles, at, E, U, S, W, to_S, to_W, apart, damping):
-    """All trees of all lanes; trees ``order[begin[lane] : end[lane]]`` make a lane.
+@inlined
+def _merge_lanes(copies, W):
+    """Add the changes that lanes made in their copies to W, in the order of the lanes."""
+    for z in range(cuda.grid(1), W.size, cuda.gridsize(1)):
+        before, total = W[z], np.float32(0)
+        for copy in range(z, copies.size, W.size):
+            total += copies[copy] - before
+        W[z] = before + total
+        for copy in range(z, copies.size, W.size):
+            copies[copy] = before + total
 
-    The copy of W of a lane begins at ``lane * apart``; without copies `apart` is 0.
+
+@kernel_for(TREE_THREADS * TREES_AT_ONCE)
+def update_lanes(cuts, step, ahead, trees, g, tiles, at, E, U, S, W, to_S, to_W, copies, damping):
+    """A sweep over lanes, all of them at the same time, in rounds (`Lanes`).
+
+    Each of several lanes changes a copy of W; changes are merged after each round.  A single lane
+    changes W itself, which is then `copies`.
     """
     sums = cuda.shared.array((1, 3), Number)
-    lane = cuda.blockIdx.x
-    state = E, U, S, W, to_S, to_W
-    first, last = np.int64(begin[lane]), np.int64(end[lane])
-    if first >= last:
-        return
-    # The next tree is loaded from memory during the update of this one.
-    following = _stored(trees, np.uint64(order[first]))
-    for q in range(first, last):
-        tree = following
-        following = _stored(trees, np.uint64(order[min(q + 1, last - 1)]))
-        _update(tree, lane * apart, g, tiles, at, state, to_S, damping, sums)
+    everybody = cuda.cg.this_grid()
+    state = E, U, S, copies, to_S, to_W
+    lanes, several = cuts.shape[1], cuts.shape[1] > 1
+    if several:
+        for z in range(cuda.grid(1), copies.size, cuda.gridsize(1)):
+            copies[z] = W[z % W.size]
+        everybody.sync()
+    for k in range(cuts.shape[0] - 1):
+        for lane in range(cuda.blockIdx.x, lanes, cuda.gridDim.x):
+            first, begin, end = cuts[0, lane], cuts[k, lane], cuts[k + 1, lane]
+            n = cuts[cuts.shape[0] - 1, lane] - first
+            if begin < end:
+                place, stride = (step * (begin - first) + ahead * (lane + 1)) % n, step % n
+                following = _stored(trees, np.uint64(first + place))
+                for _ in range(begin, end):
+                    # The next tree is loaded from memory during the update of this one.
+                    tree = following
+                    place += stride
+                    if place >= n:
+                        place -= n
+                    following = _stored(trees, np.uint64(first + place))
+                    _update(tree, lane * W.size, g, tiles, at, state, to_S, damping, sums)
+        if several:
+            everybody.sync()
+            _merge_lanes(copies, W)
+            everybody.sync()
 
 
 @inlined

@@ -129,25 +129,21 @@ class ActiveCUDAPassing(Stateful):
     def down(self, least: float = -HUGE) -> DeviceArray:
         """Messages to R: (images, channels, height, width); those below `least` may be missing."""
         g, layer = self._g, self._layer
-        belief = self._totals(beliefs=True)
+        belief = fetch(self._totals(beliefs=True))
         # A message is at most the belief of its placement minus the message from its tree, which
         # is at least minus the largest U.
-        enough = np.float32(max(least - arrays.largest(self._U), -HUGE))
-        sends = arrays.zeros(belief.shape, np.uint8)
-        launch(sums.mark_senders, belief.size, self._in_slot, belief, enough, sends)
-        numbers = np.flatnonzero(fetch(sends))
-        n, f, i, j = geometry.coordinates(g, numbers).T
-        beliefs = arrays.empty((max(len(numbers), 1),))
-        launch(sums.gather, len(numbers), belief, hold(numbers), beliefs)
-        slot = np.full(len(numbers), -1)
+        sends = belief >= np.float32(max(least - arrays.largest(self._U), -HUGE))
         taken = np.flatnonzero(self._where >= 0)
+        sends[self._where[taken]] = True
+        numbers = np.flatnonzero(sends)
+        slot = np.full(len(numbers), -1)
         slot[np.searchsorted(numbers, self._where[taken])] = taken
-        senders = np.stack([i, j, f, slot], axis=1).astype(np.int32)
+        n, f, i, j = geometry.coordinates(g, numbers).T
+        senders = hold(np.stack([i, j, f, slot], axis=1).astype(np.int32))
+        begin = hold(np.searchsorted(n, np.arange(self._n_images + 1)))
         out = arrays.empty((self._n_images, g.channels, *layer.image_size))
         size = (*layer.image_size, *layer.overhang)
-        senders = hold(senders if len(numbers) else np.zeros((1, 4), np.int32))
-        begin = hold(np.searchsorted(n, np.arange(self._n_images + 1)))
-        board, sent = (self._U, self._W_features_last()), (senders, begin, beliefs)
+        board, sent = (self._U, self._W_features_last()), (senders, begin, hold(belief[numbers]))
         sums.messages_down[blocks_for(out.size, 1), sums.LEAF_THREADS](
             g, size, *board, *sent, self._to_S, self._to_W, np.float32(least), arrays.flat(out)
         )
@@ -259,8 +255,9 @@ class ActiveCUDAPassing(Stateful):
         layer = self._trees, self._g, self._tiles, self._at
         state = self._E, self._U, self._S, self._W, self._to_S, self._to_W
         copies = self._W if alone else self._copies
-        blocks = 1 if alone else updates.TREES_AT_ONCE * multiprocessors()
-        updates.update_lanes[blocks, updates.TREE_THREADS](
+        # Copies of W are merged by all threads.
+        n = 1 if alone else max(self._n_images, self._W.size // updates.TREE_THREADS)
+        updates.update_lanes[_at_once(n), updates.TREE_THREADS](
             lanes.cuts, *lanes.order(rng), *layer, *state, copies, damping
         )
 
@@ -278,10 +275,9 @@ class ActiveCUDAPassing(Stateful):
             self._blocks[schedule] = colours, blocks_with_trees(colours, self._g, self._covered)
         colours, blocks = self._blocks[schedule]
         sequence = blocks if rng is None else rng.permutation(blocks)
-        at_once = min(colours.most, updates.TREES_AT_ONCE * multiprocessors())
         state = self._E, self._U, self._S, self._W, self._to_S, self._to_W
         layer = self._covered, self._g, self._tiles, self._at
-        updates.update_blocks[at_once, updates.TREE_THREADS](
+        updates.update_blocks[_at_once(colours.most), updates.TREE_THREADS](
             hold(sequence), colours, *layer, *state, self._held, damping
         )
 
@@ -289,6 +285,11 @@ class ActiveCUDAPassing(Stateful):
     def _held(self) -> DeviceArray:
         """Changes of W during a block, in steps of the grid; 0 between blocks."""
         return hold(np.zeros(self._W.size, np.int64))
+
+
+def _at_once(n: int) -> int:
+    """How many of n warps can wait for each other."""
+    return min(n, updates.TREES_AT_ONCE * multiprocessors())
 
 
 def active_device_memory(layer: FeatureLayer, n_images: int, lanes: int = 1) -> int:

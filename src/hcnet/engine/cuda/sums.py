@@ -234,24 +234,6 @@ def find_candidates(g, tiles, at, U, W, prior, reach, threshold, found, beliefs)
 
 
 @kernel
-def mark_senders(where, belief, least, sends):
-    """Mark placements with messages to R: active ones, and those with a belief of `least`."""
-    for number in range(cuda.grid(1), belief.size, cuda.gridsize(1)):
-        if belief[number] >= least:
-            sends[number] = 1
-    for slot in range(cuda.grid(1), where.size, cuda.gridsize(1)):
-        if where[slot] >= 0:
-            sends[where[slot]] = 1
-
-
-@kernel
-def gather(values, index, out):
-    """``out = values[index]``."""
-    for k in range(cuda.grid(1), index.size, cuda.gridsize(1)):
-        out[k] = values[index[k]]
-
-
-@kernel
 def messages_down(g, size, U, W, senders, begin, beliefs, to_S, to_W, least, out):
     """Messages down to R, (images, channels, height, width); a block of threads for each tree.
 

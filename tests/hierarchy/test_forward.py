@@ -12,8 +12,8 @@ from hcnet.factors import HUGE
 from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.decoding import forward
 from hcnet.hierarchy.inference import Inference, class_scores
+from hcnet.hierarchy.network import NetworkModel
 from hcnet.hierarchy.network_messages import NetworkPassing
-from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import Images, Noise
 
 NETWORKS = {

@@ -27,9 +27,8 @@ from hcnet.estimators.base import Estimator
 from hcnet.estimators.network_classifier import NetworkClassifier, check_shape
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference, configuration
-from hcnet.hierarchy.network import Layer, Network, build_network, check_image_fits
+from hcnet.hierarchy.network import Layer, Network, NetworkModel, build_network, check_image_fits
 from hcnet.hierarchy.network_learning import N_INIT, Decided, NetworkOptions, learn_network
-from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import Images
 from hcnet.layers import equal_classes
 from hcnet.online.network_stream import BATCH_SIZE, FORGETTING, NetworkStream

@@ -15,8 +15,7 @@ from hcnet.engine.driver import Status
 from hcnet.estimators.base import Estimator, takes_images
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference, class_scores, clean_pixels, configuration
-from hcnet.hierarchy.network import Network, sample, sample_templates
-from hcnet.hierarchy.network_model import NETWORK_MODEL, NetworkModel
+from hcnet.hierarchy.network import NETWORK_MODEL, Network, NetworkModel, sample, sample_templates
 from hcnet.images import BoolArray, Images
 from hcnet.validation.images import ImageInput, check_images
 from hcnet.validation.parameters import check_known_labels, class_code, labelled

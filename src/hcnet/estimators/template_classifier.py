@@ -23,8 +23,7 @@ from hcnet.engine.driver import Limits
 from hcnet.estimators.network_classifier import NetworkClassifier
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference
-from hcnet.hierarchy.network import CheckedLayer, Layer, build_network
-from hcnet.hierarchy.network_model import NetworkModel
+from hcnet.hierarchy.network import CheckedLayer, Layer, NetworkModel, build_network
 from hcnet.images import BoolArray, Noise
 from hcnet.progress import Callback
 from hcnet.templates.template_learning import check_template_memory, learn_templates

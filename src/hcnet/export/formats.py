@@ -21,8 +21,7 @@ from hcnet.atomic_files import write_atomically
 from hcnet.estimators.files import ESTIMATORS, Estimator
 from hcnet.estimators.template_classifier import TemplateClassifier
 from hcnet.factors import HUGE
-from hcnet.hierarchy.network import Level
-from hcnet.hierarchy.network_model import NetworkModel
+from hcnet.hierarchy.network import Level, NetworkModel
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import ClassLayer
 from hcnet.messages import template_log_prior

@@ -20,9 +20,8 @@ from hcnet.hierarchy.explaining import (
     explain_classes,
     template_scores,
 )
-from hcnet.hierarchy.network import explaining_memory, in_batches, perturbed_window
+from hcnet.hierarchy.network import NetworkModel, explaining_memory, in_batches, perturbed_window
 from hcnet.hierarchy.network_messages import NetworkPassing, passing_memory
-from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray, Images
 from hcnet.names import METHODS as METHODS
 from hcnet.templates import matching

@@ -12,7 +12,7 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Node, restore
 from hcnet.engine.driver import Measurement
 from hcnet.hierarchy.explaining import joint_function, joint_memory
-from hcnet.hierarchy.network import Network
+from hcnet.hierarchy.network import Network, NetworkModel
 from hcnet.hierarchy.network_learning import (
     VOTERS,
     NetworkOptions,
@@ -21,7 +21,6 @@ from hcnet.hierarchy.network_learning import (
     on_weights,
 )
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
-from hcnet.hierarchy.network_model import NetworkModel
 from hcnet.images import BoolArray
 from hcnet.learning.message_passing import weight_prior
 from hcnet.online.stream import Beliefs, Minibatch, Stream

@@ -1,4 +1,7 @@
-"""`report` and `LiveReport` write pages about estimators, `summary` returns figures."""
+"""`report` and `LiveReport` write pages about estimators, `summary` returns figures.
+
+The content of a report depends on the estimator: a `FeatureLearner`, or a network.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from hcnet.atomic_files import refuse_existing
+from hcnet.checkpoint import digest
+from hcnet.environment import versions
 from hcnet.estimators.base import plain
-from hcnet.plotting.charts import curve_points
+from hcnet.hierarchy.decoding import Configuration, nodes
+from hcnet.hierarchy.inference import configuration
+from hcnet.hierarchy.network import NetworkModel
+from hcnet.images import BoolArray, Images
+from hcnet.plotting.charts import confusion_counts, curve_points
+from hcnet.plotting.drawing import drawn_features
 from hcnet.progress import Step
-from hcnet.reporting.model_content import (
-    add_settings,
-    network_content,
-    network_figures,
-    parts_content,
-    parts_figures,
+from hcnet.reporting.page import (
+    Content,
+    LayerView,
+    PartView,
+    confusion,
+    curve,
+    number_of,
+    report_path,
+    runs,
+    shown_images,
+    write_report,
 )
-from hcnet.reporting.page import Content, curve, report_path, write_report
+from hcnet.validation.images import check_images
 from hcnet.validation.parameters import is_network
 
 # Seconds after which a browser reads a live report again.
@@ -31,6 +47,8 @@ REFRESH = 3
 SHARE = 0.1
 # Figures about learning, where an estimator has them.
 FIGURES = ("compression_ratio", "log_joint", "cost", "n_iter", "n_images_seen", "status")
+# Parameters that change nothing about a result.
+WATCHING = ("verbose", "callback")
 
 
 def report(
@@ -186,3 +204,223 @@ def _add_training(content: Content, model: Any, step: Step | None) -> None:
             f"s so far. {step.note}"
         ).strip()
         content.refresh = REFRESH
+
+
+def parts_figures(model: Any) -> dict[str, Any]:
+    """The figures of a `FeatureLearner`."""
+    F, channels, h, w = model.features_.shape
+    figures: dict[str, Any] = {
+        "kind": "FeatureLearner",
+        "parts": F,
+        "feature_size": [h, w],
+        "channels": channels,
+        "image_size": list(model._model.image_size),
+        "border": model._model.border,
+        "p_S": model.p_S_,
+        "p_W": model.p_W_,
+        "p01": model.p01_,
+        "p10": model.p10_,
+        "pixels_per_part": model.features_.sum(axis=(1, 2, 3)).tolist(),
+    }
+    if hasattr(model, "placements_"):
+        figures["placements"] = len(model.placements_)
+    return figures
+
+
+def parts_content(
+    model: Any, X: ArrayLike | None, mask: ArrayLike | None, names: Sequence[str] | None, live: bool
+) -> tuple[Content, Images | None]:
+    """The content of a report, and the images that it is about.
+
+    In a `live` report the placements of the model are those of X.
+    """
+    images: Images | None = None
+    placed, ratio = np.zeros((0, 4), np.int64), None
+    known = hasattr(model, "placements_")
+    if X is not None and not (live and known):
+        given, found = model._explain(X, mask)
+        images, placed = given.images, model._corners(found, given.images)
+        ratio = model._model.compression_ratio(given.images, found)
+    elif known:
+        placed, ratio = model.placements_, model.compression_ratio_
+        if X is not None:
+            images = check_images(X, mask).images
+        else:
+            made = model.render(placed)
+            images = Images(made, np.ones_like(made))
+    content = _parts(model.features_, placed, images is not None)
+    if images is not None:
+        n = shown_images(images).n_images
+        made = model.render(placed[placed[:, 0] < n], n, images.size)
+        own = [placed[placed[:, 0] == k, 1:].tolist() for k in range(n)]
+        content.summary += (
+            f" {number_of(len(placed), 'placement')} in {number_of(images.n_images, 'image')} of "
+            f"{images.size[0]}×{images.size[1]} pixels."
+        )
+        content.facts.append(("Placements", f"{len(placed):,}", "of parts in all images"))
+        content.show_images(
+            images,
+            made,
+            names,
+            nodes=[[[0, *row, None] for row in rows] for rows in own],
+            about=[number_of(len(rows), "placement") for rows in own],
+        )
+    if ratio is not None:
+        bits = "bits of parts, placements and errors, by those of the images alone"
+        content.facts.append(("Compression", f"{ratio:.2%}", bits))
+    content.facts.append(("Noise", f"{model.p10_:.2g}", "p10: an off pixel is seen on"))
+    return content, images
+
+
+def _parts(features: BoolArray, placed: NDArray[np.int64], counted: bool) -> Content:
+    F, _, h, w = features.shape
+    counts = np.bincount(placed[:, 1], minlength=F) if F else np.zeros(0, int)
+    parts = [
+        PartView(
+            number=f,
+            name=f"part {f}",
+            size=(h, w),
+            pixels=runs(np.where(features[f].any(axis=0), f + 1, 0)),
+            count=int(counts[f]) if counted else None,
+        )
+        for f in np.argsort(-counts, kind="stable").tolist()
+    ]
+    return Content(
+        title=number_of(F, "part"),
+        summary=f"{number_of(F, 'part')} of at most {h}×{w} pixels.",
+        layers=[LayerView("Parts", parts)],
+        facts=[("Parts", f"{F}", f"in windows of {h}×{w} pixels")],
+    )
+
+
+def network_figures(model: Any) -> dict[str, Any]:
+    """The figures of a network."""
+    network = model._model.network
+    return {
+        "kind": type(model).__name__,
+        "image_size": list(network.image_size),
+        "channels": network.n_channels,
+        "classes": model.classes_.tolist(),
+        "template_classes": model.template_classes_.tolist(),
+        "p01": network.noise.p01,
+        "p10": network.noise.p10,
+        "p_on": network.classes.p_on,
+        "inference": model._inference().name,
+        "layers": [
+            {
+                "features": level.features.n_features,
+                "size": list(level.features.feature_size),
+                "pool": list(level.pool.window),
+                "pool_border": level.pool.border,
+                "weights_on": int(W.sum()),
+            }
+            for level, W in zip(network.levels, model.weights_, strict=True)
+        ],
+    }
+
+
+def network_content(
+    model: Any,
+    X: ArrayLike | None,
+    y: ArrayLike | None,
+    mask: ArrayLike | None,
+    names: Sequence[str] | None,
+) -> tuple[Content, Images | None]:
+    """The content of a report, and the images that it is about."""
+    if X is None:
+        return _layers(model._model, None), None
+    images = model._check(X, mask).images
+    shown = shown_images(images)
+    found = configuration(model._model, shown, model._inference())
+    content = _layers(model._model, found)
+    rows = [_node_rows(model._model, found, k) for k in range(shown.n_images)]
+    about = [""] * shown.n_images
+    if model._model.network.classes.p_on is None:  # an image has one class
+        about = [
+            f"class {model.classes_[row.argmax()]}, probability {row.max():.3f}"
+            for row in model.predict_proba(shown.pixels, ~shown.observed)
+        ]
+    content.show_images(images, found.S[0], names, rows, about)
+    if y is not None:
+        right = model.score(X, y, mask)
+        content.facts.append(("Right class", f"{right:.2%}", "of the images with a label"))
+        predicted = model.predict(X, mask)
+        if predicted.ndim == 1:
+            table = confusion(*confusion_counts(y, predicted, model.classes_))
+            text = f"True classes against predicted ones; {right:.2%} are right."
+            content.pictures.append(("Classes", table, text))
+    return content, images
+
+
+def _layers(model: NetworkModel, found: Configuration | None) -> Content:
+    """The templates first, then the layers below them."""
+    network, L, classes = model.network, len(model.weights), len(model.classes)
+    pools = [level.pool.window for level in network.levels]
+    layers: list[LayerView] = []
+    facts: list[tuple[str, str, str]] = []
+    for k in reversed(range(L)):
+        W = model.weights[k]
+        drawn = drawn_features(model.weights[: k + 1], pools[: k + 1])
+        counts = None if found is None else found.S[k + 1].sum(axis=(0, 2, 3)).tolist()
+        parts = []
+        for f, canvas in enumerate(drawn):
+            name = f"feature {f}"
+            if k == L - 1:
+                name = f"template {f}, class {model.classes[network.classes.categories[f]]}"
+            below = ", ".join(map(str, np.flatnonzero(W[f].any(axis=(1, 2))))) if k else ""
+            view = PartView(
+                number=f,
+                name=name,
+                size=canvas.shape,
+                pixels=runs(canvas),
+                count=counts and counts[f],
+                made_of=below and f"features {below} of layer {k}",
+            )
+            parts.append(view)
+        kind = "templates" if k == L - 1 else "features"
+        layers.append(LayerView(f"Layer {k + 1}: {kind}", parts))
+        about = (
+            f"of {W.shape[2]}×{W.shape[3]}, {int(W.sum()):,} weights on, pools of "
+            f"{pools[k][0]}×{pools[k][1]}"
+        )
+        facts.insert(0, (f"Layer {k + 1}", f"{len(W)} {kind}", about))
+    height, width = network.image_size
+    return Content(
+        title=f"{number_of(L, 'layer')}, {'1 class' if classes == 1 else f'{classes} classes'}",
+        summary=f"A network of {number_of(L, 'layer')} for images of {height}×{width} pixels.",
+        layers=layers,
+        facts=facts,
+    )
+
+
+def _node_rows(model: NetworkModel, found: Configuration, n: int) -> list[list[Any]]:
+    """The features that are on in image `n`, with their pixels; layers count from the top down."""
+    rows: list[list[Any]] = []
+    for node in nodes(model.network, model.weights, found, n):
+        plane: BoolArray = np.zeros(model.network.image_size, bool)
+        for _, r, c in node.pixels:
+            plane[r, c] = True
+        level = len(model.weights) - node.level
+        rows.append([level, node.feature, node.row, node.column, runs(plane)])
+    return rows
+
+
+def add_settings(content: Content, model: Any, images: Images | None) -> None:
+    """How to learn the same again."""
+    parameters = model.get_params(deep=False)
+    kind = type(model)
+    shown = repr(kind(**parameters | {"verbose": False, "callback": None}))
+    imported = ", ".join(
+        name for name in (kind.__name__, "Engine", "Inference", "Layer") if f"{name}(" in shown
+    )
+    data = "X, y" if is_network(model) else "X"
+    content.code = f"from hcnet import {imported}\n\nmodel = {shown}\nmodel.fit({data})"
+    content.parameters = {
+        name: repr(value) for name, value in parameters.items() if name not in WATCHING
+    }
+    if parameters.get("random_state") is None:
+        content.parameters["random_state"] = "None: no seed was given or kept, runs may differ"
+    content.versions = versions()
+    if images is not None:
+        found = digest(images.pixels & images.observed, images.observed)
+        content.parameters["fingerprint of X"] = found[:16]

@@ -213,19 +213,10 @@ def cache_folder(name: str) -> Path:
 def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, most: int) -> Path:
     """A file from the first mirror that has the right one, stored in the folder.
 
-    The checksum is that of the unpacked content, since mirrors pack it differently.  A file is in
-    the folder completely or not at all.
-
-    Args:
-        name: of the file, at the mirrors and in the folder.
-        sha256: of what it holds.
-        mirrors: addresses that end in a slash.
-        folder: is made where there is none.
-        most: bytes that a packed file may have; a longer one is another file.
-
-    Raises:
-        OSError: if no mirror has it, with what each of them did instead.
-
+    The checksum is that of the unpacked content, since mirrors pack it differently.  A packed file
+    of more than `most` bytes is another file.  Mirrors are addresses that end in a slash; if none
+    has the file, an OSError says what each of them did instead.  The folder is made if it is not
+    there, and the file is in it completely or not at all.
     """
     reasons = []
     for mirror in mirrors:
@@ -245,12 +236,7 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, most: in
 
 
 def read_idx(path: Path, n_axes: int) -> NDArray[np.uint8]:
-    """The array of a file, as a writable copy; gzip is undone where the name ends in .gz.
-
-    Raises:
-        ValueError: if the file is damaged, or holds something else.
-
-    """
+    """The array of a file, as a writable copy; gzip is undone where the name ends in .gz."""
     content = _unpack(path.read_bytes(), str(path))
     magic = content[:_TYPE_AND_AXES]
     expected = bytes([0, 0, _UNSIGNED_BYTES, n_axes])

@@ -108,23 +108,11 @@ def scatter(
     overlap: bool,
     balanced: bool = False,
 ) -> list[tuple[int, int, int]]:
-    """Place parts at random, inside an image.
+    """Place parts, each bool (h, w), at random inside an image; fewer if no more fit.
 
-    Args:
-        parts: each bool (h, w), by name.
-        size: height and width of the image.
-        n_placements: how many to place; fewer if no more fit.
-        rng: source of randomness.
-        overlap: whether parts may lie on top of each other; if not, one blank pixel stays between
-            their bounding boxes. The same part never lies twice at the same place.
-        balanced: take the parts in turn instead of at random.
-
-    Returns:
-        (part, row, column) of the top-left corner of each placed part.
-
-    Raises:
-        ValueError: if not a single part fits into the image.
-
+    Parts are drawn at random, or taken in turn if `balanced`. Unless they may `overlap`, one blank
+    pixel stays between their bounding boxes. The same part never lies twice at the same place.
+    Returns (part, row, column) of the top-left corner of each placed part.
     """
     shapes = [(part.shape[0], part.shape[1]) for part in parts.values()]
     # Where the top-left corner of each part may still be.

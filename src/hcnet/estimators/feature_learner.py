@@ -217,7 +217,7 @@ class FeatureLearner(TransformerMixin, Estimator):
 
         """
         reading = check_reading(batch_size, epochs, forgetting)
-        singles = (one for images in check_stream(source) for one in Minibatch(images).split())
+        singles = (one for images, _ in check_stream(source) for one in Minibatch(images).split())
         with self._keeping(checkpoint, every, "fit_stream", settings=asdict(reading)) as keeper:
             n_images, rng = stream_length(source), self._generator(keeper)
             batches, total = reading.minibatches(singles, n_images, rng)
@@ -366,9 +366,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         keeper: Checkpoint | None = None,
     ) -> tuple[PartsStream, Iterator[Minibatch]]:
         """A new stream, or `stream` if it can continue with these minibatches, and all of them."""
-        first = next(batches, None)
-        if first is None:
-            raise ValueError("The stream holds no image; pass at least one.")
+        first = next(batches)
         shape, engine = self._shape(first.images), check_learning(self, ready=True).engine
         shape = replace(shape, n_features=shape.n_features or AUTO_FEATURES)
         if stream is None:

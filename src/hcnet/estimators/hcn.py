@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, asdict, dataclass, field
 from typing import Any, Self
@@ -37,10 +37,9 @@ from hcnet.progress import Callback
 from hcnet.validation.images import (
     ImageInput,
     check_images,
-    check_item,
     check_reading,
+    check_stream,
     in_item,
-    stream_items,
     stream_length,
 )
 from hcnet.validation.parameters import (
@@ -216,10 +215,8 @@ class HCN(NetworkClassifier):
         reading = check_reading(batch_size, epochs, forgetting)
         data, settings = () if classes is None else (repr(classes),), asdict(reading)
         with self._keeping(checkpoint, every, "fit_stream", *data, settings=settings) as keeper:
-            items = _pairs(source)
-            first = next(items, None)
-            if first is None:
-                raise ValueError("The stream holds no image; pass at least one.")
+            items = check_stream(source, pairs=True)
+            first = next(items)
             stream = self._start_stream(*first, classes, reading.forgetting, keeper)
             singles = (
                 one
@@ -451,16 +448,6 @@ class HCN(NetworkClassifier):
 def _arguments(about: Node) -> dict[str, Any]:
     """Arguments of a constructor, from a file."""
     return {key: Estimator._parameter(key, about[key]) for key in about.names()}
-
-
-def _pairs(source: Any) -> Iterator[tuple[Images, ArrayLike | None]]:
-    """Items of a stream: images, and their labels if there are any."""
-    channels = None
-    for number, item in enumerate(stream_items(source)):
-        X, y = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
-        images = check_item(X, number, channels)
-        channels = images.n_channels
-        yield images, y if y is None or np.ndim(y) else [y]
 
 
 def _labelled(

@@ -179,9 +179,8 @@ class Explanation:
 def concatenate_offsets(features: Sequence[Feature]) -> tuple[IntArray, IntArray]:
     """All offsets in one array, and where each feature's begin."""
     starts = np.cumsum([0] + [feature.offsets.size for feature in features])
-    if not features:
-        return np.empty(0, np.int64), starts
-    return np.concatenate([feature.offsets for feature in features]), starts
+    none = np.empty(0, np.int64)  # there may be no feature
+    return np.concatenate([none, *(feature.offsets for feature in features)]), starts
 
 
 def concatenate_candidates(

@@ -68,7 +68,10 @@ def learn_templates(
         S[tuple(places.T)] = True
     templates = as_templates(top, maps[some])
     examples = images[some]
-    similarity = similarities(network, W, examples, templates)
+    # The match of each example with the template of each: a network with all these templates.
+    wide = replace(top, features=top.features.with_features(len(templates)))
+    every = Network((parts, wide), equal_classes(len(templates), 1), network.noise)
+    similarity = match(every, [W, templates], examples, all_allowed(every, len(some)))
     chosen = choose(similarity, allowed[some], network, rng)
     weights = [W, templates[chosen]]
     network = with_windows(network, weights, examples, allowed[some], chosen)
@@ -102,16 +105,6 @@ def as_templates(level: Level, maps: BoolArray) -> BoolArray:
     # At the border, the nearest element has the placement in its window.
     W[n, a, np.clip(y - top, 0, height - 1), np.clip(x - left, 0, width - 1)] = True
     return W
-
-
-def similarities(
-    network: Network, parts: BoolArray, images: Images, templates: BoolArray
-) -> NDArray[np.float64]:
-    """The match of each image with the template of each image: (images, templates)."""
-    lower, top = network.levels
-    top = replace(top, features=top.features.with_features(len(templates)))
-    wide = Network((lower, top), equal_classes(len(templates), 1), network.noise)
-    return match(wide, [parts, templates], images, all_allowed(wide, images.n_images))
 
 
 def choose(

@@ -272,25 +272,23 @@ def in_item(number: int) -> Iterator[None]:
         raise kind(f"Item {number} of the stream: {error}") from None
 
 
-def check_item(item: ArrayLike, number: int, channels: int | None) -> Images:
-    """The images of one item of a stream: one (height, width) or several, as `check_images`.
+def check_stream(source: Any, pairs: bool = False) -> Iterator[tuple[Images, ArrayLike | None]]:
+    """Images and labels of all items of a stream, checked as they come; images may differ in size.
 
-    NaN is missing.  `channels` are those of the items before.
+    An item is one image or several, as in `check_images`, with NaN for missing pixels; with
+    `pairs`, also a tuple of such images and their labels.
     """
-    with in_item(number):
-        images = check_images(item, warn=False).images
-    if channels is not None and images.n_channels != channels:
-        raise ValueError(
-            f"Item {number} of the stream has {images.n_channels} channels, those before it have "
-            f"{channels}; pass images with {channels}."
-        )
-    return images
-
-
-def check_stream(source: Any) -> Iterator[Images]:
-    """All items of a stream, checked as they come; images may differ in size."""
     channels = None
     for number, item in enumerate(stream_items(source)):
-        images = check_item(item, number, channels)
-        channels = images.n_channels
-        yield images
+        X, y = item if pairs and isinstance(item, tuple) and len(item) == 2 else (item, None)
+        with in_item(number):
+            images = check_images(X, warn=False).images
+        channels = channels or images.n_channels
+        if images.n_channels != channels:
+            raise ValueError(
+                f"Item {number} of the stream has {images.n_channels} channels, those before it "
+                f"have {channels}; pass images with {channels}."
+            )
+        yield images, y if y is None or np.ndim(y) else [y]
+    if channels is None:
+        raise ValueError("The stream holds no image; pass at least one.")

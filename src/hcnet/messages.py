@@ -136,6 +136,9 @@ class Messages:
     kernel: FloatArray
     to_field: FloatArray  # (n_trees, leaves); (0, leaves) where each tree is visited only once
     to_kernel: FloatArray
+    quiet: NDArray[
+        np.uint8
+    ]  # (n_trees × rows of the kernel): 1: surely no message to the kernel but 0
     # No tree has been visited, and memory holds anything instead of messages of 0.
     fresh: bool = False
 
@@ -213,7 +216,8 @@ def start_messages(
     is (images, channels, height, width), `placement_prior` one number or (images, features,
     height, width), `weight_prior` (channels, features, height, width).  Without `keep`, messages
     enter the beliefs and are forgotten: for trees that are visited once.  `memory`, two numbers
-    for every leaf, is used instead of new memory, which takes as long to get as a sweep.
+    for every leaf, is used instead of new memory, which takes as long to get as a sweep; there
+    quiet rows hold anything, so that messages can be updated, but not saved or added up anew.
     """
     n_images = len(evidence)
     layout = Layout(layer, n_images)
@@ -237,6 +241,7 @@ def start_messages(
         kernel=kernel_prior.copy(),
         to_field=to_field,
         to_kernel=to_kernel,
+        quiet=np.ones(edges[0] * layout.kernel_size[0], np.uint8),
         fresh=memory is not None,
     )
 

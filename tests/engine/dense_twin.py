@@ -48,6 +48,7 @@ def dense_twin(passing):
                 to_S[j] = and_up(float(flat[w]), float(U[i, ch, r, c]))
         first, second = (to_S, to_W) if layout.kernel_is_weights else (to_W, to_S)
         m.to_field[k], m.to_kernel[k] = first, second
+    m.quiet[:] = 0
     CPUEngine().collect(m)
     m.add_priors()
     return twin

@@ -29,6 +29,7 @@ for name in SCHEDULE_NAMES:
     messages = start_messages(layer, pixels, images.evidence(Noise(1e-3, 1e-3)), -1.0, prior)
     for array in (messages.to_field, messages.to_kernel):
         array[:] = rng.normal(0, 3, array.shape)
+    messages.quiet[:] = 0
     rebuild(engine, messages)
     for _ in range(3):
         for batch in Schedule(name).batches(messages.images, rng):

@@ -28,6 +28,9 @@ _damped, _TO_STEPS = compiled.damped, compiled.TO_STEPS
 _or_to_U, _or_to_S, _class_to_S = compiled.or_to_U, compiled.or_to_S, compiled.class_to_S
 _pool_to_R, _pool_to_U, _max_pool = compiled.pool_to_R, compiled.pool_to_U, compiled.max_pool
 
+# Of a row of leaves none of which is on in the field: less than any message.
+_OFF = FLOAT(-2 * HUGE)
+
 # The leaves of a tree lie in rows of memory: the beliefs of one kind of variable (the field) row by
 # row, the beliefs of the other (the kernel) and the tree's own messages one row after the other.
 # An engine whose leaves lie elsewhere copies their beliefs into one row, and back.  Arrays come as
@@ -35,44 +38,63 @@ _pool_to_R, _pool_to_U, _max_pool = compiled.pool_to_R, compiled.pool_to_U, comp
 
 
 @inlined
-def update_tree(
-    b,
-    rows,
-    run,
-    field,
-    at,
-    stride,
-    kernel,
-    kernel_at,
-    to_field,
-    to_kernel,
-    own,
-    following,
-    best,
-    damping,
-):
+def _said(to_kernel, own, quiet, row, zeros):
+    """Where a row of messages to the kernel is: those of a quiet row are not read."""
+    if quiet is not None and quiet[row]:
+        return zeros, 0
+    return to_kernel, own
+
+
+@inlined
+def _tell(up, kernel, k, to_field, m, field, f, run, damping):
+    """Messages to a row of the field alone, whose leaves all get `up`."""
+    for j in range(run):
+        old = to_field[m + j]
+        new = _damped(old, _and_up(kernel[k + j], up), damping, _TO_STEPS)
+        to_field[m + j] = new
+        field[f + j] += new - old
+
+
+@inlined
+def update_tree(b, rows, run, beliefs, messages, best, damping, quiet=None, zeros=None):
     """Update the messages of a tree with evidence b, and the beliefs of its leaves.
 
     `factors.tree_messages`, in as few passes over memory as possible.  `own` is where the messages
     of the tree begin, `following` where those of the next tree begin, which are fetched into cache
     meanwhile; `best` is scratch space for a number per row.  Returns the message from the OR to any
     leaf that sends too little to matter, and is not stored.
+
+    Most messages to the kernel are 0.  `quiet` is 1 for rows of messages where all of them are:
+    these are read from `zeros`, and nothing is written while they stay 0.
     """
-    first = FLOAT(-HUGE)
+    field, at, stride, kernel, kernel_at = beliefs
+    to_field, to_kernel, own, following = messages
+    first, row = FLOAT(-HUGE), own // run
     for i in range(rows):
         f, k, m = at + i * stride, kernel_at + i * run, own + i * run
         highest = FLOAT(-HUGE)
+        if quiet is not None:
+            for j in range(run):
+                highest = larger(highest, field[f + j] - to_field[m + j])
+            if highest <= -larger(b, FLOAT(0)):  # then no leaf matters to the OR
+                best[i] = _OFF
+                continue
+            highest = FLOAT(-HUGE)
+        said, z = _said(to_kernel, m, quiet, row + i, zeros)
         for j in range(run):
-            s, w = field[f + j] - to_field[m + j], kernel[k + j] - to_kernel[m + j]
+            s, w = field[f + j] - to_field[m + j], kernel[k + j] - said[z + j]
             highest = larger(highest, _and_down(s, w))
         best[i] = highest
         first = larger(first, highest)
     cap, total = _or_cap(b), FLOAT(0)
     if cap > 0 and first > 0:  # a rare case: otherwise all shares are 0
         for i in range(rows):
+            if best[i] <= 0:
+                continue
             f, k, m = at + i * stride, kernel_at + i * run, own + i * run
+            said, z = _said(to_kernel, m, quiet, row + i, zeros)
             for j in range(run):
-                s, w = field[f + j] - to_field[m + j], kernel[k + j] - to_kernel[m + j]
+                s, w = field[f + j] - to_field[m + j], kernel[k + j] - said[z + j]
                 total += _or_share(_and_down(s, w), cap)
     # Only the strongest leaf hears of the second, and only if its message could be positive.
     second = first
@@ -83,8 +105,9 @@ def update_tree(
                 second = larger(second, best[i])
                 continue
             f, k, m = at + i * stride, kernel_at + i * run, own + i * run
+            said, z = _said(to_kernel, m, quiet, row + i, zeros)
             for j in range(run):
-                s, w = field[f + j] - to_field[m + j], kernel[k + j] - to_kernel[m + j]
+                s, w = field[f + j] - to_field[m + j], kernel[k + j] - said[z + j]
                 x = _and_down(s, w)
                 ties += x == first
                 second = larger(second, x if x < first else FLOAT(-HUGE))
@@ -96,7 +119,23 @@ def update_tree(
     for i in range(rows):
         f, k, m = at + i * stride, kernel_at + i * run, own + i * run
         prefetch(to_field, following + i * run, run)
-        prefetch(to_kernel, following + i * run, run)
+        if quiet is None:
+            prefetch(to_kernel, following + i * run, run)
+        else:
+            if not quiet[following // run + i]:
+                prefetch(to_kernel, following + i * run, run)
+            explained = b > 0 and alike == 0 and (same or best[i] < first)
+            still = explained or best[i] == _OFF  # nothing but 0 for the kernel
+            if quiet[row + i] and still:
+                if damping == 1:
+                    _tell(alike, kernel, k, to_field, m, field, f, run, FLOAT(1))
+                else:
+                    _tell(alike, kernel, k, to_field, m, field, f, run, damping)
+                continue
+            if quiet[row + i]:
+                for j in range(run):
+                    to_kernel[m + j] = 0
+            quiet[row + i] = np.uint8(still and damping == 1)
         for j in range(run):
             old_s, old_w = to_field[m + j], to_kernel[m + j]
             s, w = field[f + j] - old_s, kernel[k + j] - old_w
@@ -143,21 +182,7 @@ def _field_at(trees, k, shape):
 
 @parallel
 def _run_lanes(
-    first,
-    last,
-    order,
-    lanes,
-    trees,
-    evidence,
-    shape,
-    fields,
-    kernels,
-    to_field,
-    to_kernel,
-    keep,
-    fresh,
-    damping,
-    scratch,
+    first, last, order, lanes, trees, evidence, shape, fields, kernels, own, fresh, damping, scratch
 ):
     """In each lane trees one after the other, each seeing all changes before it.
 
@@ -168,55 +193,47 @@ def _run_lanes(
     rows, run, stride = shape[3], shape[4], shape[1] * shape[2]
     n = rows * run
     tree, order_at, b = pointer(trees), pointer(order), pointer(evidence)
-    to_f, to_k = pointer(to_field), pointer(to_kernel)
+    to_field, to_kernel, is_quiet, keep = own
+    to_f, to_k, quiet = pointer(to_field), pointer(to_kernel), pointer(is_quiet)
     for lane in range(first, last):
         field = pointer(fields[lane if fields.shape[0] > 1 else 0])
         kernel = pointer(kernels[lane if kernels.shape[0] > 1 else 0])
-        best = pointer(scratch[lane])
+        best, zeros = pointer(scratch[lane]), pointer(scratch[lane, rows:])
         for q in range(lanes[lane], lanes[lane + 1]):
             k = order_at[q]
-            own, following = k * n, order_at[min(q + 1, lanes[lane + 1] - 1)] * n
+            mine, following = k * n, order_at[min(q + 1, lanes[lane + 1] - 1)] * n
             if not keep:
-                own = following = lane * n
+                mine = following = lane * n
             if fresh:
-                for j in range(own, own + n):
-                    to_f[j] = to_k[j] = 0
-            at = _field_at(tree, k, shape)
-            beliefs = field, at, stride, kernel, tree[4 * k + 1] * n
-            update_tree(b[k], rows, run, *beliefs, to_f, to_k, own, following, best, damping)
+                for j in range(mine, mine + n):
+                    to_f[j] = 0
+                for i in range(rows):
+                    quiet[mine // run + i] = 1
+            beliefs = field, _field_at(tree, k, shape), stride, kernel, tree[4 * k + 1] * n
+            messages = to_f, to_k, mine, following
+            update_tree(b[k], rows, run, beliefs, messages, best, damping, quiet, zeros)
 
 
 @parallel
 def _run_simultaneous(
-    first,
-    last,
-    order,
-    trees,
-    evidence,
-    shape,
-    fields,
-    kernels,
-    to_field,
-    to_kernel,
-    keep,
-    damping,
-    d_field,
-    d_kernel,
-    scratch,
+    first, last, order, trees, evidence, shape, fields, kernels, own, damping, changes, scratch
 ):
     """Messages of all trees of a batch from the same beliefs; changes are held back."""
     rows, run, stride = shape[3], shape[4], shape[1] * shape[2]
     n = rows * run
     tree, b = pointer(trees), pointer(evidence)
+    to_field, to_kernel, quiet, keep = own
     to_f, to_k = pointer(to_field), pointer(to_kernel)
     field, kernel = pointer(fields), pointer(kernels)
-    s_all, w_all = pointer(d_field), pointer(d_kernel)
+    s_all, w_all = pointer(changes[0]), pointer(changes[1])
     best = pointer(scratch[first:])  # each thread has its own
     for q in range(first, last):
         k = order[q]
-        own = (k if keep else q) * n
+        mine = (k if keep else q) * n
+        for i in range(rows):
+            quiet[mine // run + i] = 0  # from now on it is not known
         if not keep:
-            for j in range(own, own + n):
+            for j in range(mine, mine + n):
                 to_f[j] = to_k[j] = 0
         # The tree works on a copy of the beliefs, of which only the changes are left.
         at, kernel_at, here = _field_at(tree, k, shape), tree[4 * k + 1] * n, q * n
@@ -226,7 +243,7 @@ def _run_simultaneous(
         for j in range(n):
             w_all[here + j] = kernel[kernel_at + j]
         copies = s_all, here, 0, w_all, here
-        update_tree(b[k], 1, n, *copies, to_f, to_k, own, own, best, damping)
+        update_tree(b[k], 1, n, copies, (to_f, to_k, mine, mine), best, damping)
         for i in range(rows):
             for j in range(run):
                 s_all[here + i * run + j] -= field[at + i * stride + j]
@@ -355,8 +372,8 @@ class CPUEngine(PoolUpdater):
             fields = private
         fixed = batch.order, batch.lanes, m.trees, m.evidence, m.layout.geometry
         fresh = m.fresh or not m.keeps_messages
-        scratch = np.empty((n, m.layout.kernel_size[0]), FLOAT)
-        _run_lanes(n, *fixed, fields, kernels, *_own(m, n), fresh, FLOAT(damping), scratch)
+        scratch = np.zeros((n, m.layout.kernel_size[0] + m.layout.geometry[4]), FLOAT)
+        _run_lanes(n, *fixed, fields, kernels, _own(m, n), fresh, FLOAT(damping), scratch)
         if n > 1:
             private -= shared
             shared += private.sum(axis=0)
@@ -383,7 +400,7 @@ class CPUEngine(PoolUpdater):
         changes = flat(*np.empty((2, n, m.layout.leaves), FLOAT))
         scratch = np.empty(n, FLOAT)
         fixed, own = (order, m.trees, m.evidence, shape), _own(m, n)
-        _run_simultaneous(n, *fixed, *beliefs, *own, damping, *changes, scratch)
+        _run_simultaneous(n, *fixed, *beliefs, own, damping, changes, scratch)
         _add_changes(_PARTS, order, m.trees, shape, *beliefs, *changes)
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
@@ -442,9 +459,9 @@ def flat(*arrays: FloatArray) -> tuple[FloatArray, ...]:
     return tuple(array.reshape(-1) for array in arrays)
 
 
-def _own(m: Messages, rows: int) -> tuple[FloatArray, FloatArray, bool]:
+def _own(m: Messages, rows: int) -> tuple[FloatArray, FloatArray, NDArray[np.uint8], bool]:
     """The trees' messages, and whether they are kept; otherwise so many rows of scratch space."""
     if m.keeps_messages:
-        return *flat(m.to_field, m.to_kernel), True  # type: ignore[return-value]
+        return *flat(m.to_field, m.to_kernel), m.quiet, True  # type: ignore[return-value]
     scratch = np.empty((2, rows * m.layout.leaves), FLOAT)
-    return scratch[0], scratch[1], False
+    return scratch[0], scratch[1], np.empty(rows * m.layout.kernel_size[0], np.uint8), False

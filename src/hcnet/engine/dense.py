@@ -24,7 +24,10 @@ REBUILD_EVERY = 10
 LARGEST_EXACT = 1e4
 
 # Attributes of `Messages` that a run changes.
-_SAVED = ("evidence", "field_prior", "kernel_prior", "field", "kernel", "to_field", "to_kernel")
+_SAVED = (
+    *("evidence", "field_prior", "kernel_prior"),
+    *("field", "kernel", "to_field", "to_kernel", "quiet"),
+)
 
 
 TreeEngine = CPUEngine | ReferenceEngine
@@ -95,10 +98,9 @@ class DensePassing(Stateful):
             self._engine.update(m, batch, damping)
         self._sweeps += 1
         self._fresh = m.fresh = False
-        return max(
-            float(np.abs(m.field - field).max(initial=0.0)),
-            float(np.abs(m.kernel - kernel).max(initial=0.0)),
-        )
+        field -= m.field
+        kernel -= m.kernel
+        return float(max(max(d.max(initial=0), -d.min(initial=0)) for d in (field, kernel)))
 
     def _batches(
         self, schedule: Schedule, rng: np.random.Generator, damping: float

@@ -22,8 +22,8 @@ GPU_SCHEDULE: ScheduleName = "per-image"
 # Rounds per sweep in which images exchange what they learned about W.  At 14×14 pixels this
 # lets each image run about ten trees ahead of the others: benchmarks/NOTES.md has the figures.
 ROUNDS = 20
-# Trees that a block updates at once: undamped blocks of 10 and 100 learn as well as one tree
-# at a time, blocks of 1000 diverge.
+# Trees that a block updates at once.  Undamped, blocks of 100 learn worse than one tree at a time,
+# and all trees at once learn nothing: benchmarks/NOTES.md has the figures.
 BLOCK_SIZE = 100
 # Trees are stored in random order; a sweep visits runs of this many neighbours in a new random
 # order, so that memory is read in long stretches (30 % faster than tree by tree).

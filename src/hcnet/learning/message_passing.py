@@ -44,8 +44,9 @@ WINDOWS = 4
 MOST_REGIONS = 8
 REGION_SWEEPS = 3
 FORGETTING = 0.9
-# Bytes of messages that a region may have; where windows are large, regions are smaller.
-REGION_BYTES = 2**30
+# Bytes of messages that a region may have; where windows are large, regions are smaller: the
+# memory takes longer to get than messages take to update.
+REGION_BYTES = 2**26
 
 
 class MessagePassing(Stateful):

@@ -241,7 +241,9 @@ class ActivePassing(Stateful):
         g, prior = self._g, self._prior
         if len(prior) > 1:
             prior = prior.reshape(-1, g.features).max(axis=1)
-        return closed_form.reach_of_calls(g, self._U) + prior
+        reach = np.empty(self._n_placements // g.features, FLOAT)
+        closed_form.reach_of_calls(len(reach) // g.positions, g, self._U, reach)
+        return reach + prior
 
 
 def active_memory(layer: FeatureLayer, n_images: int, lanes: int = 1, threads: int = 1) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hcnet.engine.active.geometry import Geometry, IntArray, first_element
-from hcnet.engine.cpu_compilation import compiled, inlined, parallel, pointer
+from hcnet.engine.cpu_compilation import compiled, inlined, larger, parallel, pointer
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT
 from hcnet.images import FloatArray
@@ -109,21 +109,27 @@ def add_all_messages(first, last, g, U, W, lists, out):
                 out[job * row + x] = total
 
 
-def reach_of_calls(g: Geometry, U: FloatArray) -> FloatArray:
-    """The most that trees that call can tell a placement at each position, image by image.
+@parallel
+def reach_of_calls(first, last, g, U, out):
+    """The most that trees that call can tell a placement at each position; a job is an image.
 
-    Sums over windows, in double precision and a little too large: cumulative sums leave their
-    rounding behind.
+    Differences of sums over all elements up to a corner, in double precision, a little too large.
     """
-    boards = U.reshape(-1, g.channels, g.board_height, g.board_width)
-    total = np.zeros((len(boards), g.board_height + 1, g.board_width + 1))
-    np.maximum(boards, 0).sum(axis=1, dtype=np.double, out=total[:, 1:, 1:])
-    for axis in (1, 2):
-        np.cumsum(total, axis=axis, out=total)
-    h, w = g.window_height, g.window_width
-    below, above = total[:, h:], total[:, : g.height]
-    sums = below[..., w:] - below[..., : g.width] - above[..., w:] + above[..., : g.width]
-    return (sums * (1 + 1e-6) + 1e-6).astype(FLOAT).reshape(-1)
+    U_at, total = pointer(U), np.zeros((g.board_height + 1, g.board_width + 1))
+    for n in range(first, last):
+        for y in range(g.board_height):
+            line = 0.0
+            for x in range(g.board_width):
+                for a in range(g.channels):
+                    at = first_element(n, y, x, g) + a * g.board_height * g.board_width
+                    line += larger(U_at[at], FLOAT(0))
+                total[y + 1, x + 1] = total[y, x + 1] + line
+        for i in range(g.height):
+            above, below = total[i], total[i + g.window_height]
+            for j in range(g.width):
+                right = j + g.window_width
+                reach = below[right] - below[j] - above[right] + above[j]
+                out[(n * g.height + i) * g.width + j] = reach * (1 + 1e-6) + 1e-6
 
 
 @parallel

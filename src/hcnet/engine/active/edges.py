@@ -11,14 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.engine.active.geometry import (
-    Geometry,
-    IntArray,
-    coordinates,
-    locate,
-    placement_offset,
-    tree_base,
-)
+from hcnet.engine.active.geometry import Geometry, IntArray, locate, placement_offset, tree_base
 from hcnet.engine.cpu import tree_to_R, update_tree
 from hcnet.engine.cpu_compilation import compiled, entry, inlined, parallel, pointer
 from hcnet.grid import FLOAT
@@ -74,18 +67,17 @@ def rebuilt(
     Placements that stay keep their messages; new ones get what the closed form gives them, with
     U what the trees tell inactive placements and W the beliefs of the weights.
     """
-    trees, reached = _covered(where, g, observed)
-    n_edges = int(reached.sum())
-    line, column = np.divmod(trees, g.board_width)
-    channel, row = np.divmod(line, g.board_height)
-    index = np.empty(len(observed), np.int32)
-    index[trees] = np.arange(len(trees))
+    size = len(observed)
+    cover = np.zeros((size // g.board_size, g.board_height + 1, g.board_width + 1), np.int32)
+    trees, base, begin, index = *np.empty((3, size + 1), np.int64), np.empty(size, np.int32)
+    n = _list_trees(where, g, observed, cover, trees, base, begin, index)
+    n_edges = int(begin[n])
     new = Edges(
         where=where,
         offset=np.empty(len(where), np.int64),
-        trees=trees,
-        base=tree_base(channel % g.channels, row, column, g),
-        begin=np.concatenate([[0], np.cumsum(reached)]),
+        trees=trees[:n].copy(),
+        base=base[:n].copy(),
+        begin=begin[: n + 1].copy(),
         index=index,
         who=np.empty(n_edges, np.int32),
         to_S=np.empty(n_edges, FLOAT),
@@ -99,19 +91,37 @@ def rebuilt(
     return new
 
 
-def _covered(where: IntArray, g: Geometry, observed: BoolArray) -> tuple[IntArray, IntArray]:
-    """The observed elements of the board below placements, in order, and how many cover each."""
-    n, _, i, j = coordinates(g, where).T
-    cover = np.zeros(
-        (len(observed) // g.board_size, g.board_height + 1, g.board_width + 1), np.int32
-    )
-    for down, right, by in ((0, 0, 1), (1, 1, 1), (1, 0, -1), (0, 1, -1)):  # corners of windows
-        np.add.at(cover, (n, i + down * g.window_height, j + right * g.window_width), by)
-    for axis in (1, 2):
-        np.cumsum(cover, axis=axis, out=cover)
-    every = np.repeat(cover[:, None, :-1, :-1], g.channels, axis=1).reshape(-1)
-    trees = np.flatnonzero((every > 0) & observed)
-    return trees, every[trees].astype(np.int64)
+@entry
+def _list_trees(where, g, observed, cover, trees, base, begin, index):
+    """List the observed elements of the board below placements, in order; how many there are.
+
+    `cover` is 0 before.  Corners of windows, added up twice, are how many placements cover each.
+    """
+    for z in range(where.size):
+        n, i, j, _ = locate(where[z], g)
+        below, right = i + g.window_height, j + g.window_width
+        cover[n, i, j] += 1
+        cover[n, below, right] += 1
+        cover[n, below, j] -= 1
+        cover[n, i, right] -= 1
+    k, edges = 0, 0
+    for n in range(cover.shape[0]):
+        for i in range(g.board_height):
+            line = 0
+            for j in range(g.board_width):
+                line += cover[n, i, j]
+                cover[n, i, j] = line + (cover[n, i - 1, j] if i > 0 else 0)
+        for a in range(g.channels):
+            for i in range(g.board_height):
+                at = ((n * g.channels + a) * g.board_height + i) * g.board_width
+                for j in range(g.board_width):
+                    if cover[n, i, j] > 0 and observed[at + j]:
+                        trees[k], base[k], begin[k] = at + j, tree_base(a, i, j, g), edges
+                        index[at + j] = k
+                        edges += cover[n, i, j]
+                        k += 1
+    begin[k] = edges
+    return k
 
 
 @inlined
@@ -192,8 +202,8 @@ def run_lanes(
             for j in range(n):
                 p = who[start + j]
                 s[j], w[j] = S_seen[p], W_seen[here + offset[p]]
-            leaves = 1, n, s, 0, 0, w, 0, to_S, to_W
-            U_at[trees[k]] = update_tree(E_at[trees[k]], *leaves, start, start, best, damping)
+            leaves = 1, n, (s, 0, 0, w, 0), (to_S, to_W, start, start)
+            U_at[trees[k]] = update_tree(E_at[trees[k]], *leaves, best, damping)
             for j in range(n):
                 p = who[start + j]
                 S[p] += s[j] - S_seen[p]

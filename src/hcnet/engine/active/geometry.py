@@ -142,7 +142,8 @@ def placement_offset(i, j, f, g):
     return f * weights - i * g.window_width - j
 
 
-def tree_base(a: Any, row: Any, column: Any, g: Any) -> Any:
+@inlined
+def tree_base(a, row, column, g):
     """Where the weights of the leaves of a tree are counted from."""
     return (a * g.window_height + row) * g.window_width + column
 

@@ -153,7 +153,7 @@ def test_exploring_takes_the_memory_that_it_says():
 
     def run():
         start[-1].bit_generator.state = state
-        explore(layer, *start)
+        explore(layer, *start, [])
 
     assert memory_peak(run) <= 1.1 * exploration_memory(layer) + 100 * 110**2
 
@@ -175,7 +175,7 @@ def test_the_number_of_threads_does_not_matter():
 
 def test_exploring_gives_features_a_shape():
     layer, images, priors, prior, rng = lettered(150)
-    learned = explore(layer, images, priors, prior, rng)
+    learned = explore(layer, images, priors, prior, rng, [])
     on = (prior + learned > 0).sum(axis=(0, 2, 3))
     assert (on > 10).sum() >= 6  # nothing was on before
     assert not (prior > 0).any()

@@ -24,7 +24,7 @@ from hcnet.engine.driver import (
     run,
 )
 from hcnet.engine.engines import ReadyEngine
-from hcnet.images import Images
+from hcnet.images import FloatArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.message_passing import MessagePassing, memory_needed
 from hcnet.memory import check_memory
@@ -196,6 +196,7 @@ class _Learner:
     progress: Progress
     deadline: float | None
     keeper: Keeper | None = None
+    memory: list[FloatArray] = field(default_factory=list)  # of regions
 
     def empty(self) -> Outcome[Explanation]:
         """A start without message passing."""
@@ -207,7 +208,7 @@ class _Learner:
     ) -> tuple[MessagePassing, Limits, Report, Keeper | None]:
         """Message passing from a start, as the driver runs it."""
         what = self.layer, self.images, self.improver, start, self.options.engine, self.rng
-        process = MessagePassing(*what)
+        process = MessagePassing(*what, self.memory)
         self.progress.stage("Message passing", sweeps)
         limits = Limits(max_iter=sweeps, max_seconds=self._left(), patience=MPMP_PATIENCE)
         report = _reporter(self.progress, process.state, lambda: None)

@@ -44,9 +44,9 @@ WINDOWS = 4
 MOST_REGIONS = 8
 REGION_SWEEPS = 3
 FORGETTING = 0.9
-# Bytes of messages that a region may have; where windows are large, regions are smaller: the
-# memory takes longer to get than messages take to update.
-REGION_BYTES = 2**26
+# Bytes of messages that a region may have; where windows are large, regions are smaller: to get
+# new memory takes as long as a sweep over its messages.
+REGION_BYTES = 2**27
 
 
 class MessagePassing(Stateful):
@@ -60,13 +60,16 @@ class MessagePassing(Stateful):
         priors: Priors,
         engine: ReadyEngine,
         rng: np.random.Generator,
+        memory: list[FloatArray] | None = None,
     ) -> None:
+        """`memory` passes the memory of regions from one start on to the next."""
         assert priors.p_S is not None
         assert priors.p_W is not None
         self._improver = improver
         self._engine = engine
         self._priors = priors
         self._rng = rng
+        self._memory = [] if memory is None else memory
         shape = (layer.n_channels, layer.n_features, *layer.feature_size)
         prior = weight_prior(priors.p_W, shape, rng)
         evidence = images.evidence_on_grid(priors.noise)
@@ -90,7 +93,7 @@ class MessagePassing(Stateful):
         if self._explores and self._sweeps <= FADED:
             if self._learned is None:
                 start = self._layer, self._images, self._priors, self._weight_prior
-                self._learned = explore(*start, self._rng)
+                self._learned = explore(*start, self._rng, self._memory)
             share = FADE**self._sweeps if self._sweeps < FADED else 0.0
             learned = on_grid(share * self._learned.astype(np.double))
             cast(ActiveSet, self._passing).add_to_weights(learned)
@@ -174,13 +177,15 @@ def explore(
     priors: Priors,
     weight_prior: FloatArray,
     rng: np.random.Generator,
+    memory: list[FloatArray],
 ) -> FloatArray:
     """The beliefs of W, less their priors, after all regions."""
     assert priors.p_S is not None
     beliefs, found = weight_prior, regions(layer, images, rng)
     leaves = Layout(replace(layer, image_size=found[0].size), 1).leaves if found else 0
     most = max((region.n_observed for region in found), default=0)
-    memory = np.empty((2, most, leaves), FLOAT)  # of all regions, one after the other
+    if not memory or memory[0].shape != (2, most, leaves):
+        memory[:] = [np.empty((2, most, leaves), FLOAT)]  # of all regions, one after the other
     for region in found:
         passing = DensePassing(
             CPUEngine(),
@@ -189,7 +194,7 @@ def explore(
             region.evidence_on_grid(priors.noise),
             placement_prior(priors.p_S),
             on_grid(FORGETTING * (beliefs - weight_prior).astype(np.double) + weight_prior),
-            memory=memory,
+            memory=memory[0],
         )
         for _ in range(REGION_SWEEPS):
             passing.sweep(Schedule(), rng)

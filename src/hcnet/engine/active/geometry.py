@@ -138,8 +138,7 @@ def first_element(n, i, j, g):
 @inlined
 def placement_offset(i, j, f, g):
     """What a placement adds to a tree's base (`tree_base`)."""
-    weights = g.channels * g.window_height * g.window_width
-    return f * weights - i * g.window_width - j
+    return f * g.channels * g.window_height * g.window_width - i * g.window_width - j
 
 
 @inlined

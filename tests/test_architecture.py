@@ -30,7 +30,7 @@ LAYERS = (
     ("validation",),
     ("plotting",),
     ("estimators", "preprocessing"),
-    ("reporting", "export"),
+    ("reporting", "export", "reading"),
     ("hcnet",),  # the public names
     ("metrics",),
     ("demo",),

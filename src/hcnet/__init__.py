@@ -49,6 +49,7 @@ _MODULES = (
     "metrics",
     "plotting",
     "preprocessing",
+    "reading",
     "reporting",
 )
 

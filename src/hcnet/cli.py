@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hcnet import __version__
-from hcnet.commands import command, learn, show, using
+from hcnet.commands import command, learn, show, text, using
 from hcnet.commands.command import WRONG_ARGUMENTS, Command, check_outputs
 
-MODULES = (learn, show, using)
+MODULES = (learn, show, using, text)
 COMMANDS: tuple[Command, ...] = tuple(one for module in MODULES for one in module.COMMANDS)
 # If the environment has this variable, errors are raised with their traceback.
 TRACEBACK = "HCNET_TRACEBACK"

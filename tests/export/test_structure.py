@@ -8,6 +8,7 @@ import pytest
 from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Inference, Layer
 from hcnet.datasets import deconvolution, shapes
 from hcnet.export import from_dict, to_dict
+from hcnet.reading import name_parts
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,9 @@ def test_parts_come_back_exactly(learner):
     assert [getattr(back, p) for p in priors] == [getattr(model, p) for p in priors]
     assert (back.placements(images) == model.placements(images)).all()
     assert to_dict(back) == to_dict(model)
+    assert "part_names" not in to_dict(model)
+    name_parts(back, {1: "é"})
+    assert through_json(back).part_names_.tolist() == ["", "é", *[""] * (len(model.features_) - 2)]
     ring = ["#####", "#...#", "#...#", "#...#", "#####"]
     assert [ring] in to_dict(model)["arrays"]["features"]  # people can read it
     with pytest.raises(ValueError, match="update hcnet"):

@@ -171,6 +171,11 @@ HARM = {
     "huge features": put_in("contents", "model", "features", value=[2**40, 2**40, 3, 3]),
     "features larger than images": put_in("contents", "model", "image_size", value=[2, 2]),
     "noise of one half": put_in("contents", "model", "priors", "p01", value=0.5),
+    "too few part names": put_in("contents", "model", "part_names", value=["a"]),
+    "too many part names": put_in("contents", "model", "part_names", value=["a"] * 100_000),
+    "part names in rows": put_in("contents", "model", "part_names", value=[["a"]] * 3),
+    "a part name of two lines": put_in("contents", "model", "part_names", value=["a\nb", "", ""]),
+    "a part name without end": put_in("contents", "model", "part_names", value=["a" * 999, "", ""]),
     "an unknown estimator": put_in("kind", value="os.system"),
 }
 NETWORKS = {

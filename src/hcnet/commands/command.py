@@ -106,8 +106,8 @@ def load_model(path: Path, command: str = "", kind: str = "") -> Any:
         )
     if kind == "parts" != found:
         raise ValueError(
-            f"{command} needs parts, and {path} holds a network, whose placements do not say how "
-            f"far pixels shift within their pools; use hcnet denoise for images as the network "
+            f"{command} needs parts, and {path} holds a network; learn parts with hcnet learn "
+            f"without --layer and --templates; or use hcnet denoise for images as the network "
             f"explains them, hcnet sample for new ones."
         )
     return model

@@ -92,7 +92,7 @@ class Estimator(BaseEstimator):
         parts = {
             "parameters": Contents(self._plain_parameters()),
             "training": Contents.of(written),
-            "model": self._model_kind.write(self._model),
+            "model": self._model_contents(),
         }
         if self._stream is not None:
             parts["stream"] = save(self._stream)
@@ -103,6 +103,10 @@ class Estimator(BaseEstimator):
         """Read an estimator that was saved; if it had a stream, `partial_fit` continues it."""
         loaded: Self = read_estimator(path, {cls._kind: cls})
         return loaded
+
+    def _model_contents(self) -> Contents:
+        """What was learned, for files and dictionaries."""
+        return self._model_kind.write(self._model)
 
     def _publish(self, model: Any) -> Self:
         """Set the model and the public attributes that show it."""

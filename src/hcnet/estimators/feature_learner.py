@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.archive.kinds import Node, saveable
+from hcnet.archive.kinds import Contents, Node, list_of, saveable, text
 from hcnet.checkpoint import EVERY, Checkpoint
 from hcnet.checks import check_choice, check_optional_count, check_pair, check_random_state
 from hcnet.engine.driver import Status
@@ -46,6 +46,7 @@ from hcnet.validation.parameters import (
     check_feature_size,
     check_learning,
     check_max_memory,
+    check_part_names,
     check_positive,
     check_priors,
 )
@@ -107,6 +108,9 @@ class FeatureLearner(TransformerMixin, Estimator):
     placements_ : ndarray of int, shape (n_placements, 4)
         Their placements in the training images: image, feature, row and column of the top left
         corner of the window (negative where it reaches over the border).
+    part_names_ : ndarray of str, shape (n_features,)
+        What a person calls each part (`hcnet.reading.name_parts`); "" is unnamed.  A new fit
+        forgets them.
     p_S_, p_W_, p01_, p10_ : float
         The priors, as given or estimated.
     compression_ratio_ : float
@@ -427,9 +431,24 @@ class FeatureLearner(TransformerMixin, Estimator):
     def _publish(self, model: PartsModel) -> Self:
         self._model = model
         self.features_ = model.features
+        self.part_names_ = check_part_names([""] * len(model.features), len(model.features))
         self.p_S_, self.p_W_ = model.priors.p_S, model.priors.p_W
         self.p01_, self.p10_ = model.priors.p01, model.priors.p10
         return self
+
+    def _model_contents(self) -> Contents:
+        contents = super()._model_contents()
+        names = check_part_names(self.part_names_, len(self.features_)).tolist()
+        more = {"part_names": names} if any(names) else {}
+        return Contents(contents.header | more, contents.arrays)
+
+    @classmethod
+    def _from_model(cls, parameters: Node, model: Node) -> Self:
+        made = super()._from_model(parameters, model)
+        if "part_names" in model:
+            found = list_of(text(), most=len(made.features_)).read(model["part_names"])
+            made.part_names_ = check_part_names(found, len(made.features_))
+        return made
 
     def _corners(self, found: Explanation, images: Images) -> NDArray[np.int64]:
         """Placements as rows of image, feature, and the corner of the window in the image."""

@@ -238,7 +238,7 @@ def to_dict(model: Estimator) -> dict[str, Any]:
     it.
     """
     check_is_fitted(model)
-    contents = model._model_kind.write(model._model)
+    contents = model._model_contents()
     arrays = {
         key: _drawn(array) if array.dtype == bool else array.tolist()
         for key, array in contents.arrays.items()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import reprlib
+import unicodedata
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +37,8 @@ UNLABELLED = -1
 MOST_PASSES = 1000
 # More would fill the memory before anything could say how much a network takes.
 MOST_TEMPLATES = 2**20
+# Characters of the name of a part: a ligature, a word of a logotype.
+LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,6 +449,41 @@ def check_class_count(n_templates: int, per_class: int, n_classes: int | None) -
             f"templates, got {n_templates}; set templates_per_class and n_classes to fit them."
         )
     return count
+
+
+def check_part_names(names: Any, n_parts: int) -> NDArray[np.object_]:
+    """A name for each part, in NFC; "" is none, and white space alone becomes one space.
+
+    Elements are objects, because an array of short texts would cut a longer one off.
+    """
+    given = names.tolist() if isinstance(names, np.ndarray) else names
+    if not isinstance(given, list | tuple) or len(given) != n_parts:
+        raise ValueError(
+            f"part_names_ must be a list of {n_parts} texts, one for each part, got "
+            f'{reprlib.repr(names)}; pass "" for parts without a name.'
+        )
+    checked = np.empty(n_parts, object)
+    for part, name in enumerate(given):
+        try:
+            checked[part] = check_part_name(name)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"The name of part {part} {error}") from None
+    return checked
+
+
+def check_part_name(name: Any) -> str:
+    """A name as it is stored; the error is the end of a sentence."""
+    if not isinstance(name, str):
+        raise TypeError(f"must be a text, got {reprlib.repr(name)}.")
+    tidy = unicodedata.normalize("NFC", name.strip() or (name and " "))
+    if len(tidy) > LONGEST_NAME:
+        raise ValueError(f"has {len(tidy)} characters, and {LONGEST_NAME} are allowed; shorten it.")
+    if any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in name):
+        raise ValueError(
+            f"is {reprlib.repr(name)}, which does not fit on one line of text; leave control "
+            f"characters out."
+        )
+    return tidy
 
 
 def check_weights(weights: Sequence[ArrayLike]) -> list[BoolArray]:

@@ -1,0 +1,36 @@
+"""Naming parts, as processes and inside."""
+
+import json
+
+from running import inside, one_sentence, run
+
+from hcnet import FeatureLearner
+
+
+def test_names_are_stored_in_the_model_or_in_another(parts, tmp_path, hcnet):
+    model, names = tmp_path / "bars.hcn", tmp_path / "names.csv"
+    model.write_bytes(parts[0].read_bytes())
+    names.write_text("part,name\n0,-\n1,l\n")
+    result = hcnet("name", model, names, "-o", tmp_path / "named.hcn")
+    assert result.returncode == 0, result.stderr
+    assert FeatureLearner.load(tmp_path / "named.hcn").part_names_[:2].tolist() == ["-", "l"]
+    assert model.read_bytes() == parts[0].read_bytes()
+    assert "exists already" in one_sentence(
+        inside("name", model, names, "-o", tmp_path / "named.hcn"), 3
+    )
+    told = json.loads(run("name", model, names, "--json").stdout)
+    assert told == {"model": str(model), "named": 2, "parts": parts[1]["parts"]}
+    assert model.read_bytes() == (tmp_path / "named.hcn").read_bytes()
+
+
+def test_names_that_do_not_fit_leave_the_model_alone(parts, network, tmp_path):
+    names = tmp_path / "names.csv"
+    before = parts[0].read_bytes()
+    names.write_text("part,name\n99,a\n")
+    assert "There is no part 99" in one_sentence(inside("name", parts[0], names))
+    names.write_text("part,name\n0,a,b\n")
+    assert "line 2 has 3 columns" in one_sentence(inside("name", parts[0], names))
+    assert "cannot be used" in one_sentence(inside("name", parts[0], tmp_path / "none.csv"))
+    assert "cannot be used (is a directory)" in one_sentence(inside("name", parts[0], tmp_path))
+    assert "name needs parts" in one_sentence(inside("name", network[0], names))
+    assert parts[0].read_bytes() == before

@@ -109,11 +109,16 @@ class Checkpoint:
             self._finished.append(self._stage_contents(process, outcome))
         return outcome
 
-    def keep(self, process: Resumable, so_far: Outcome[Any]) -> None:
-        """Write a checkpoint if it is time, or if the run was cut short, which can be resumed."""
+    def keep(self, process: Resumable, so_far: Outcome[Any], intact: bool = True) -> None:
+        """Write a checkpoint if it is time, or if the run was cut short, which can be resumed.
+
+        If a step was given up halfway, the last checkpoint stays.
+        """
         self._stepped = True
         if so_far.status.cut_short:
             self._cut_short = True
+            if not intact:
+                return
             so_far = replace(so_far, status=Status.RUNNING)
         elif so_far.status is not Status.RUNNING:
             self._finished.append(self._stage_contents(process, so_far))

@@ -14,7 +14,8 @@ import pytest
 
 import hcnet
 from hcnet import FeatureLearner
-from hcnet.engine.driver import Limits, Measurement, Status, interruptible, run
+from hcnet.engine import driver
+from hcnet.engine.driver import Limits, Measurement, Status, interruptible, look, run
 from hcnet.engine.placements import PlacementPassing
 
 
@@ -117,14 +118,72 @@ def test_ctrl_c_ends_the_run_with_the_best_state():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_ctrl_c_raises():
+def test_a_second_ctrl_c_at_once_means_the_same_as_the_first():
     def twice(step):
         interrupt(step)
         interrupt(step)
 
-    with pytest.raises(KeyboardInterrupt):
-        run(Script([0.0, 1.0, 2.0, 3.0], on_step=twice), Limits())
+    outcome = run(Script([0.0, 1.0, 2.0, 3.0], on_step=twice), Limits())
+    assert (outcome.status, outcome.best, outcome.n_iter) == (Status.INTERRUPTED, 2, 2)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_later_ctrl_c_ends_a_step_that_does_not_look(monkeypatch):
+    monkeypatch.setattr(driver, "SAME_PRESS", 0.0)
+
+    def impatient(step):
+        interrupt(step)
+        interrupt(step)
+        assert step != 2, "the second raises"
+
+    outcome = run(Script([0.0, 1.0, 2.0, 3.0], on_step=impatient), Limits())
+    assert (outcome.status, outcome.best, outcome.n_iter) == (Status.INTERRUPTED, 1, 1)
+    with pytest.raises(KeyboardInterrupt), interruptible():  # outside a step, nobody catches it
+        impatient(2)
+
+
+def work(step):
+    """A long step that looks often, and is given up after some time."""
+    while step == 2:
+        look()
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("limits", "press", "status"),
+    [(Limits(max_seconds=0.1), False, Status.TIME_LIMIT), (Limits(), True, Status.INTERRUPTED)],
+)
+def test_a_long_step_is_given_up_after_its_grace(monkeypatch, limits, press, status):
+    monkeypatch.setattr(driver, "GRACE", 0.1)
+
+    def step(number):
+        if press:
+            interrupt(number)
+        work(number)
+
+    began = time.perf_counter()
+    outcome = run(Script([0.0, 5.0, 4.0, 9.0], on_step=step), limits)
+    assert (outcome.status, outcome.best, outcome.n_iter) == (status, 1, 1)
+    assert time.perf_counter() - began < 2
+    look()  # outside a run it does nothing
+
+
+def test_a_step_is_given_up_together_with_the_step_around_it(monkeypatch):
+    monkeypatch.setattr(driver, "GRACE", 0.1)
+    inner = []
+
+    def step(number):
+        if number == 2:
+            inner.append(run(Script(range(9), on_step=work), Limits()))
+
+    outcome = run(Script([0.0, 5.0, 4.0], on_step=step), Limits(max_seconds=0.1))
+    assert (outcome.status, outcome.n_iter, inner) == (Status.TIME_LIMIT, 1, [])
+
+    def own_limit(number):
+        inner.append(run(Script(range(9), on_step=work), Limits(max_seconds=0.01)).status)
+
+    outcome = run(Script([0.0, 5.0], on_step=own_limit), Limits())
+    assert (outcome.status, inner[0]) == (Status.FINISHED, Status.TIME_LIMIT)
 
 
 def test_ctrl_c_between_two_runs_stops_the_next_one():
@@ -200,13 +259,13 @@ def test_ctrl_c_in_a_fit_returns_the_best_state_so_far():
     assert facts == "True True"
 
 
-def test_two_ctrl_c_in_a_fit_raise_keyboard_interrupt():
+def test_two_ctrl_c_in_a_fit_leave_the_best_state_so_far():
     def impatient(step):
         interrupt(2)
         interrupt(2)
 
-    with pytest.raises(KeyboardInterrupt):
-        FeatureLearner(feature_size=3, callback=impatient).fit(np.eye(9))
+    learner = FeatureLearner(feature_size=3, callback=impatient).fit(np.eye(9))
+    assert learner.status_ == Status.INTERRUPTED.value
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.base import PoolUpdater
-from hcnet.engine.cpu_compilation import compiled, inlined, larger, parallel, pointer, prefetch
+from hcnet.engine.cpu_compilation import (
+    compiled,
+    inlined,
+    laned,
+    larger,
+    parallel,
+    pointer,
+    prefetch,
+)
 from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT, pool_share
@@ -180,7 +188,7 @@ def _field_at(trees, k, shape):
     return (row * shape[1] + trees[4 * k + 3]) * shape[2]
 
 
-@parallel
+@laned
 def _run_lanes(
     first, last, order, lanes, trees, evidence, shape, fields, kernels, own, fresh, damping, scratch
 ):

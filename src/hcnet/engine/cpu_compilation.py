@@ -16,7 +16,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.extending import intrinsic
 
 from hcnet.engine.compilation import compile_factors
-from hcnet.engine.threads import over_threads
+from hcnet.engine.threads import over_lanes, over_threads, paced
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT
 
@@ -42,6 +42,16 @@ entry: Any = nb.njit(cache=True, **_OPTIONS)  # called from Python
 def parallel(kernel: Any) -> Any:
     """The same, over threads: the kernel has the first and the last index as its arguments."""
     return over_threads(entry(kernel))
+
+
+def laned(kernel: Any) -> Any:
+    """The same, over lanes of trees; a single lane runs in pieces."""
+    return over_lanes(entry(kernel))
+
+
+def in_pieces(kernel: Any) -> Any:
+    """The same, one index after the other: in pieces, between which a run can be ended."""
+    return paced(entry(kernel))
 
 
 def _instruction(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import signal
 import threading
 import time
@@ -17,6 +18,11 @@ StateOut = TypeVar("StateOut", covariant=True)
 
 # The name of the objective of message passing and of the search for parts.
 JOINT = "joint log-probability"
+# A step may go on for so many seconds when the time is up or Ctrl-C was pressed: most are done by
+# then.  Longer ones are given up, within two seconds if they look often enough.
+GRACE = 0.5
+# Further presses of Ctrl-C within so many seconds mean the same as the first.
+SAME_PRESS = 2.0
 
 
 class Status(enum.Enum):
@@ -128,8 +134,8 @@ class Keeper(Protocol):
         """Bring a process to where it was left, if it was; how far it had come."""
         ...
 
-    def keep(self, process: Any, so_far: Outcome[Any]) -> None:
-        """Told after every step, and when the run is over."""
+    def keep(self, process: Any, so_far: Outcome[Any], intact: bool = True) -> None:
+        """Told after every step, and when the run is over; not `intact` is a step given up."""
         ...
 
 
@@ -142,9 +148,12 @@ def run(
 ) -> Outcome[State]:
     """Step `process` until it converges or a limit is met; Ctrl-C stops it after the step.
 
-    Of equally good states the first is kept.  With a `keeper` a run that was broken off goes on
-    where it was; the limit of time then counts from there.  `earlier` is the outcome of an
-    earlier run of the same process: this run continues it, and `max_iter` counts the steps of both.
+    A step that calls `look` between pieces of its work is given up if it lasts `GRACE` seconds
+    longer; the best state stays.  Of equally good states the first is kept.
+
+    With a `keeper` a run that was broken off goes on where it was; the limit of time then counts
+    from there.  `earlier` is the outcome of an earlier run of the same process: this run continues
+    it, and `max_iter` counts the steps of both.
     """
     now: Outcome[State] | None = keeper.resume(process) if keeper is not None else None
     if now is None and earlier is not None:
@@ -152,13 +161,22 @@ def run(
     if now is None:
         now = Outcome(process.state(), process.measure().objective, Status.RUNNING, 0, 0.0)
     before, began = now.seconds, time.perf_counter()
+    deadline = began + (math.inf if limits.max_seconds is None else limits.max_seconds)
     history = deque(now.history, maxlen=limits.history)
     with interruptible() as interrupted:
         while now.status is Status.RUNNING:
             if limits.max_iter is not None and now.n_iter >= limits.max_iter:
                 now.status = Status.ITERATION_LIMIT
             else:
-                alive = process.step()
+                try:
+                    alive = _watched(process.step, deadline, interrupted)
+                except (CutShort, KeyboardInterrupt) as cut:
+                    now.seconds = before + time.perf_counter() - began
+                    now.status = _reason(cut, interrupted)
+                    if keeper is not None:
+                        now.history = list(history)
+                        keeper.keep(process, now, getattr(cut, "intact", False))
+                    break
                 now.n_iter += 1
                 m = process.measure()
                 now.seconds = before + time.perf_counter() - began
@@ -189,38 +207,95 @@ def run(
     return now
 
 
-class _CtrlC:
-    """A handler of Ctrl-C: the first sets a flag, a second raises as usual."""
+class CutShort(BaseException):
+    """The step under way is given up.  `intact` says that its process is as it was before."""
 
-    def __init__(self) -> None:
-        self.pressed = threading.Event()
+    intact = False
+
+
+class Interrupt(threading.Event):
+    """A handler of Ctrl-C: the first press sets it, a second takes the grace from the step.
+
+    If the first was not answered for a while, another raises as usual.
+    """
+
+    since = limit = math.inf  # when it was pressed, and when the step under way is given up
 
     def __call__(self, number: int, frame: Any) -> None:
-        if self.pressed.is_set():
+        """Handle a signal."""
+        now = time.perf_counter()
+        if not self.is_set():
+            self.since, self.limit = now, now + GRACE
+            self.set()
+        elif now - self.since < SAME_PRESS:
+            self.limit = now
+        else:
             raise KeyboardInterrupt
-        self.pressed.set()
+
+
+class _Watch(threading.local):
+    """Limits of the step under way in this thread."""
+
+    deadline = math.inf
+    interrupt: Interrupt | None = None
+
+
+_watch = _Watch()
+
+
+def look() -> None:
+    """Give the step under way up if its time was up, or Ctrl-C pressed, a while ago.
+
+    Long steps call this between pieces of work of less than half a second.  Outside the steps of a
+    `run` it does nothing: there Ctrl-C raises by itself.
+    """
+    interrupt = _watch.interrupt
+    if interrupt is not None:
+        limit = min(_watch.deadline + GRACE, interrupt.limit)
+        if time.perf_counter() > limit:
+            raise CutShort
+
+
+def _watched(step: Callable[[], bool], deadline: float, interrupt: Interrupt) -> bool:
+    """Run a step that `look` can end; one within a step of another run has the limits of both."""
+    outer = _watch.deadline, _watch.interrupt
+    _watch.deadline, _watch.interrupt = min(outer[0], deadline), interrupt
+    try:
+        return step()
+    finally:
+        _watch.deadline, _watch.interrupt = outer
+
+
+def _reason(cut: BaseException, interrupt: Interrupt) -> Status:
+    """Why a step was given up; raise again if that is not for this run to say."""
+    if isinstance(cut, KeyboardInterrupt):
+        if not interrupt.is_set():
+            raise cut
+        return Status.INTERRUPTED
+    look()  # the step of another run, around this one, is to be given up as well
+    return Status.INTERRUPTED if interrupt.is_set() else Status.TIME_LIMIT
 
 
 @contextmanager
-def interruptible() -> Iterator[threading.Event]:
-    """Turn Ctrl-C into a flag within this block; a second Ctrl-C raises as usual.
+def interruptible() -> Iterator[Interrupt]:
+    """Turn Ctrl-C into a flag within this block, as `Interrupt` says.
 
     Blocks may be nested: those inside share the flag of the outermost, so that several runs
     and what lies between them stop together.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield threading.Event()  # only the main thread may handle signals
+        yield Interrupt()  # only the main thread may handle signals
         return
     previous = signal.getsignal(signal.SIGINT)
-    if isinstance(previous, _CtrlC):
-        yield previous.pressed
+    if isinstance(previous, Interrupt):
+        yield previous
         return
     if previous is not signal.default_int_handler:
-        yield threading.Event()  # somebody else handles Ctrl-C: leave it to them
+        yield Interrupt()  # somebody else handles Ctrl-C: leave it to them
         return
-    press = _CtrlC()
-    signal.signal(signal.SIGINT, press)
+    interrupt = Interrupt()
+    signal.signal(signal.SIGINT, interrupt)
     try:
-        yield press.pressed
+        yield interrupt
     finally:
         signal.signal(signal.SIGINT, previous)

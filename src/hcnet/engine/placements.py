@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import logit
 
-from hcnet.engine.cpu_compilation import compiled, entry
+from hcnet.engine.cpu_compilation import compiled, entry, in_pieces
 from hcnet.engine.driver import Limits, Measurement, Outcome, run
 from hcnet.grid import FLOAT, on_grid, tree_share
 from hcnet.objective import Priors
@@ -43,13 +43,14 @@ def _list_candidates(positions, features, offsets, starts, geometry, sign, follo
                 following[pixel] += 1
 
 
-@entry
-def _sweep(order, begin, members, evidence, belief, messages, damping):
+@in_pieces
+def _sweep(first, last, order, begin, members, evidence, belief, messages, damping):
     longest = 0
-    for k in order:
-        longest = max(longest, begin[k + 1] - begin[k])
+    for q in range(first, last):
+        longest = max(longest, begin[order[q] + 1] - begin[order[q]])
     t = np.empty(longest, FLOAT)
-    for k in order:
+    for q in range(first, last):
+        k = order[q]
         a = begin[k]
         n = begin[k + 1] - a
         for j in range(n):
@@ -124,7 +125,7 @@ class PlacementPassing:
         before = self._belief.copy()
         order = self._rng.permutation(self._pixels)
         fixed = self._begin, self._members, self._evidence
-        _sweep(order, *fixed, self._belief, self._messages, FLOAT(DAMPING))
+        _sweep(len(order), order, *fixed, self._belief, self._messages, FLOAT(DAMPING))
         self._change = float(np.abs(self._belief - before).max(initial=0.0))
         self._now = self._decode()
         return True

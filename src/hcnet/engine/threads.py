@@ -1,4 +1,4 @@
-"""Compiled loops over threads.
+"""Compiled loops over threads, and in pieces between which a run can be ended.
 
 Numba's own parallel loops depend on which threading layer a machine happens to have: with one of
 them two Python threads that run such loops at the same time end the process, with another one a
@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -18,9 +19,14 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
+
+from hcnet.engine.driver import look
 
 # Pieces of a loop per thread: the last to finish keeps the others waiting for a quarter at most.
 _PIECES = 4
+# Seconds that a piece of a loop takes, about, and the indices of a first one.
+_SECONDS, _FIRST = 0.05, 64
 
 Result = TypeVar("Result")
 
@@ -33,20 +39,91 @@ def n_threads() -> int:
     return int(numba.get_num_threads())
 
 
+class Pace:
+    """Does one kind of work in short pieces, and looks between two whether it is to be ended.
+
+    Pieces are as long as the last one makes believe: a compiled loop cannot be ended otherwise.
+    """
+
+    def __init__(self) -> None:
+        self._of_one: float | None = None  # seconds per index
+
+    @property
+    def indices(self) -> int:
+        """Indices of a piece."""
+        return _FIRST if self._of_one is None else max(int(_SECONDS / self._of_one), 1)
+
+    def __call__(self, work: Callable[[int, int], Any], n: int) -> None:
+        """Call work(first, last) for all indices below n, or until it returns True."""
+        first = 0
+        while first < n:
+            if first:
+                look()
+            last = min(first + self.indices, n)
+            if self.piece(work, first, last):
+                return
+            first = last
+
+    def piece(self, work: Callable[[int, int], Result], first: int, last: int) -> Result:
+        """One piece."""
+        began = time.perf_counter()
+        result = work(first, last)
+        self._of_one = max((time.perf_counter() - began) / (last - first), 1e-9)
+        return result
+
+
+def paced(kernel: Callable[..., Any]) -> Callable[..., None]:
+    """From ``kernel(first, last, *arguments)``, compiled, make ``loop(n, *arguments)``.
+
+    One index after the other, in pieces; it ends early where the kernel returns True.
+    """
+    pace = Pace()
+
+    @wraps(kernel)
+    def loop(n: int, *arguments: Any) -> None:
+        pace(lambda first, last: kernel(first, last, *arguments), n)
+
+    return loop
+
+
+def over_lanes(kernel: Callable[..., None]) -> Callable[..., None]:
+    """The same as `over_threads`, for a loop over lanes of which ``lanes`` has the ends.
+
+    The arguments of the loop are ``n, order, lanes`` and others.  A lane that is alone is run in
+    pieces: it may be long.
+    """
+    loop, pace = over_threads(kernel), Pace()
+
+    @wraps(kernel)
+    def laned(n: int, order: Any, lanes: Any, *arguments: Any) -> None:
+        if n > 1:
+            loop(n, order, lanes, *arguments)
+            return
+
+        def work(first: int, last: int) -> None:
+            kernel(0, 1, order, np.array([first, last]), *arguments)
+
+        pace(work, len(order))
+
+    return laned
+
+
 def over_threads(kernel: Callable[..., None]) -> Callable[..., None]:
     """From ``kernel(first, last, *arguments)``, compiled, make ``loop(n, *arguments)``.
 
     Every index from 0 to n - 1 is in one piece of the loop.  Which thread works on which piece is
     left to chance, so what a piece writes must be nobody else's.
     """
+    pace = Pace()
 
     @wraps(kernel)
     def loop(n: int, *arguments: Any) -> None:
         helpers = min(n_threads(), n) - 1
         if helpers < 1:
-            kernel(0, n, *arguments)
+            pace(lambda first, last: kernel(first, last, *arguments), n)
             return
-        pieces = min(_PIECES * (helpers + 1), n)
+        pieces = min(max(_PIECES * (helpers + 1), n // pace.indices), n)
+        caller = threading.get_ident()
         numbers = itertools.count()
         stop = threading.Event()
         held = [arguments]
@@ -54,7 +131,12 @@ def over_threads(kernel: Callable[..., None]) -> Callable[..., None]:
         def work() -> None:
             try:
                 while not stop.is_set() and (k := next(numbers)) < pieces:
-                    kernel(k * n // pieces, (k + 1) * n // pieces, *held[0])
+                    ends = k * n // pieces, (k + 1) * n // pieces
+                    if threading.get_ident() != caller:
+                        kernel(*ends, *held[0])
+                        continue
+                    pace.piece(lambda first, last: kernel(first, last, *held[0]), *ends)
+                    look()
             except BaseException:
                 stop.set()
                 raise

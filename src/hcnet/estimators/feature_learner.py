@@ -405,7 +405,11 @@ class FeatureLearner(TransformerMixin, Estimator):
         check_random_state(self.random_state)
 
     def _warn_if_empty(self) -> None:
-        if not len(self.features_):
+        if len(self.features_) or getattr(self, "status_", "") == Status.INTERRUPTED.value:
+            return
+        if getattr(self, "status_", "") == Status.TIME_LIMIT.value:
+            warnings.warn("No part was found in this time: raise max_seconds.", stacklevel=3)
+        else:
             warnings.warn(
                 "No part was found that shortens the description of X: pass more images, a "
                 "feature_size closer to the size of the parts, or other priors.",

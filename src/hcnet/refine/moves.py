@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from hcnet.engine.driver import look
 from hcnet.engine.placements import infer_placements
 from hcnet.objective import estimate
 from hcnet.solutions import kernels
@@ -127,6 +128,7 @@ def subtract(now: Explanation, improver: Improver, rng: np.random.Generator) -> 
         large, small = now.features[f].weights, now.features[g].weights
         if f == g or not 3 <= small.sum() < large.sum():
             continue
+        look()  # there are many pairs
         overlap, dr, dc = _best_overlap(large, small)
         if overlap >= 0.9 * small.sum():
             found.append((float(small.sum() / large.sum()), f, g, dr, dc))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful
-from hcnet.engine.driver import Measurement
+from hcnet.engine.driver import CutShort, Measurement
 from hcnet.refine import moves
 from hcnet.refine.moves import Move
 from hcnet.solutions.explanation import Explanation
@@ -95,8 +95,19 @@ class Search(Stateful):
 
         Proposals that have failed are not tried again before something changes, so that a move
         with many proposals gets further down its list each time.  False when the search is over.
+        A move that is given up counts for nothing.
         """
         self._done += 1
+        before = {name: replace(of_move) for name, of_move in self.statistics.items()}
+        try:
+            return self._try_move()
+        except CutShort as cut:
+            self._done -= 1
+            self.statistics = before
+            cut.intact = True
+            raise
+
+    def _try_move(self) -> bool:
         known = any(abs(self.now.bits - bits) < SAME for bits in self.known_ends)
         if known or self._idle == PATIENCE:
             self._tidy()

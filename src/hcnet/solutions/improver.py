@@ -11,6 +11,7 @@ from scipy.special import logit
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Kind
+from hcnet.engine.driver import look
 from hcnet.images import BoolArray
 from hcnet.objective import Counts, Priors, code_length, estimate
 from hcnet.solutions import kernels
@@ -50,6 +51,7 @@ class Improver:
         self, features: Sequence[Feature], placements: IntArray, prune: bool = True
     ) -> Explanation:
         """Count the cost; features that are not used are dropped first, unless told not to."""
+        look()
         used = np.full(len(features), not prune)
         used[placements[:, 1]] = True
         if prune:

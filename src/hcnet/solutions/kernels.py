@@ -9,9 +9,11 @@ the cost of a placement.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
-from hcnet.engine.cpu_compilation import entry, inlined
+from hcnet.engine.cpu_compilation import entry, in_pieces, inlined
 
 # Compiling takes about 0.1 s for every function of NumPy that a kernel calls, and seconds for an
 # assignment to a slice: kernels use loops instead, and return views where callers copy anyway.
@@ -27,37 +29,41 @@ def locate(position, geometry):
     return position // (hs * ws), position // ws % hs, position % ws
 
 
-@entry
 def find_candidates(sign, offsets, geometry, ratio, found):
     """Positions where a feature has more on pixels below it than ratio × off pixels.
 
     Writes them to `found` (as long as there are positions), and how well they fit: on pixels
     less ratio × off pixels.  Returns how many there are.
     """
-    image, width, hs, ws, _, _, n_images = geometry
+    count = np.zeros(1, np.int64)
+    _find_candidates(geometry[6] * geometry[2], sign, offsets, geometry, ratio, found, count)
+    return count[0]
+
+
+@in_pieces
+def _find_candidates(first, last, sign, offsets, geometry, ratio, found, count):
+    """Rows of S one after the other."""
+    image, width, hs, ws, _, _, _ = geometry
     positions, fits = found
     on = np.empty(ws, np.int32)
     off = np.empty(ws, np.int32)
-    count = 0
-    for n in range(n_images):
-        for r in range(hs):
-            base = n * image + r * width
+    for k in range(first, last):
+        base = k // hs * image + k % hs * width
+        for c in range(ws):
+            on[c] = 0
+            off[c] = 0
+        for q in range(offsets.size):
+            row = sign[base + offsets[q] : base + offsets[q] + ws]
             for c in range(ws):
-                on[c] = 0
-                off[c] = 0
-            for q in range(offsets.size):
-                row = sign[base + offsets[q] : base + offsets[q] + ws]
-                for c in range(ws):
-                    x = row[c]
-                    on[c] += x > 0
-                    off[c] += x < 0
-            for c in range(ws):
-                fit = on[c] - ratio * off[c]
-                if fit > 0:
-                    positions[count] = (n * hs + r) * ws + c
-                    fits[count] = fit
-                    count += 1
-    return count
+                x = row[c]
+                on[c] += x > 0
+                off[c] += x < 0
+        for c in range(ws):
+            fit = on[c] - ratio * off[c]
+            if fit > 0:
+                positions[count[0]] = k * ws + c
+                fits[count[0]] = fit
+                count[0] += 1
 
 
 def make_cover(placements, offsets, starts, geometry, size):
@@ -152,36 +158,44 @@ def place_greedily(sign, cover, candidates, fits, owned, model):
     bucket = ((gains[left] - cost) * scale).astype(np.int64)
     head, after = np.full(BUCKETS, -1), np.empty(len(left), np.int64)
     placed = np.empty((len(left), 4), np.int64)
-    count = seen = 0
+    state, seen = np.zeros(2, np.int64), 0
     for tier in range(TIERS - 1, -1, -1):
-        if seen != count:
-            bare, seen = bare_windows(sign, cover, geometry), count
+        if seen != state[0]:
+            bare, seen = bare_windows(sign, cover, geometry), state[0]
         lowest, beyond = tier * BUCKETS // TIERS, (tier + 1) * BUCKETS // TIERS
         joins = (lowest <= bucket) & (bucket < beyond) & (k1 * bare[which] > cost)
-        queue = head, after, bucket, np.flatnonzero(joins)
-        count = _place_tier(sign, cover, which, owner, queue, lowest, scale, model, placed, count)
-    return placed[:count]
+        _join_queue(head, after, bucket, np.flatnonzero(joins))
+        state[1] = BUCKETS - 1
+        queue = head, after, lowest, scale
+        _place_tier(sys.maxsize, sign, cover, which, owner, queue, model, placed, state)
+    return placed[: state[0]]
 
 
 @entry
-def _place_tier(sign, cover, which, owner, queue, lowest, scale, model, placed, count):
-    """Place from the queue, which some candidates join, down to the lowest bucket of a tier.
-
-    Each bucket is a linked list: `head` is its first candidate, `after` the next of each.
-    """
-    offsets, starts, geometry, k1, k0, cost = model
-    image, width = geometry[0], geometry[1]
-    head, after, bucket, joins = queue
+def _join_queue(head, after, bucket, joins):
+    """Each bucket is a linked list: `head` is its first candidate, `after` the next of each."""
     for x in range(joins.size):
         z = joins[x]
         after[z] = head[bucket[z]]
         head[bucket[z]] = z
-    b = head.size - 1
-    while b >= lowest:
-        z = head[b]
-        if z < 0:
+
+
+@in_pieces
+def _place_tier(first, last, sign, cover, which, owner, queue, model, placed, state):
+    """Place from the queue, down to the lowest bucket of a tier; then return True.
+
+    `state` is how many are placed, and the bucket.
+    """
+    offsets, starts, geometry, k1, k0, cost = model
+    image, width = geometry[0], geometry[1]
+    head, after, lowest, scale = queue
+    count, b = state[0], state[1]
+    for _ in range(first, last):
+        while b >= lowest and head[b] < 0:
             b -= 1
-            continue
+        if b < lowest:
+            break
+        z = head[b]
         head[b] = after[z]
         f = owner[z]
         i, r, c = locate(which[z], geometry)
@@ -200,7 +214,8 @@ def _place_tier(sign, cover, which, owner, queue, lowest, scale, model, placed, 
         placed[count, 2] = r
         placed[count, 3] = c
         count += 1
-    return count
+    state[0], state[1] = count, b
+    return b < lowest
 
 
 @entry
@@ -253,20 +268,25 @@ def exchange(sign, cover, placements, turn, tiled, visited, changed, model):
     change in place.
     """
     keep = np.ones(len(placements), np.bool_)
-    bare, clock = bare_windows(sign, cover, model[2]), int(changed.max(initial=0))
-    known = turn, tiled, visited, changed, clock, model
-    return keep, _exchange(sign, cover, bare, placements, keep, *known)
+    bare = bare_windows(sign, cover, model[2])
+    state = np.array([changed.max(initial=0), 0])
+    known = turn, tiled, visited, changed, model, state
+    _exchange(len(turn), sign, cover, bare, placements, keep, *known)
+    return keep, int(state[1])
 
 
-@entry
-def _exchange(sign, cover, bare, placements, keep, turn, tiled, visited, changed, clock, model):
+@in_pieces
+def _exchange(
+    first, last, sign, cover, bare, placements, keep, turn, tiled, visited, changed, model, state
+):
+    """`state` is the clock, and the number of changes."""
     offsets, starts, geometry, k1, k0, cost = model
     image, width, hs, ws, h, w, _ = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
     candidates, fits, begin, best_fits = tiled
-    changes = 0
-    for y in range(turn.size):
+    clock, changes = state[0], state[1]
+    for y in range(first, last):
         z = turn[y]
         i, f0 = placements[z, 0], placements[z, 1]
         r0, c0 = placements[z, 2], placements[z, 3]
@@ -324,7 +344,7 @@ def _exchange(sign, cover, bare, placements, keep, turn, tiled, visited, changed
         placements[z, 1] = bf
         placements[z, 2] = br
         placements[z, 3] = bc
-    return changes
+    state[0], state[1] = clock, changes
 
 
 def supplant(sign, cover, placements, candidates, features, model):
@@ -340,22 +360,32 @@ def supplant(sign, cover, placements, candidates, features, model):
     keep = np.ones(most, np.bool_)
     head = np.full(n_images * -(-hs // h) * -(-ws // w), -1)
     after, out = np.empty((2, most), np.int64)
-    n = _supplant(sign, cover, placed, n, keep, head, after, out, candidates, features, model)
+    state = np.array([n])
+    given = candidates, features, model
+    _supplant(len(candidates), sign, cover, placed, keep, head, after, out, *given, state)
+    n = state[0]
     return placed[:n][keep[:n]]
 
 
-@entry
-def _supplant(sign, cover, placed, n, keep, head, after, out, candidates, features, model):
-    """`head` is the first placement of each tile, `after` the next of each, `out` scratch space."""
+@in_pieces
+def _supplant(
+    first, last, sign, cover, placed, keep, head, after, out, candidates, features, model, state
+):
+    """`head` is the first placement of each tile, `after` the next of each, `out` scratch space.
+
+    `state` is the number of placements.
+    """
     offsets, starts, geometry, k1, k0, cost = model
     image, width, hs, ws, h, w, _ = geometry
     rows = (hs + h - 1) // h
     cols = (ws + w - 1) // w
-    for z in range(n):
-        tile = (placed[z, 0] * rows + placed[z, 2] // h) * cols + placed[z, 3] // w
-        after[z] = head[tile]
-        head[tile] = z
-    for x in range(candidates.size):
+    n = state[0]
+    if first == 0:
+        for z in range(n):
+            tile = (placed[z, 0] * rows + placed[z, 2] // h) * cols + placed[z, 3] // w
+            after[z] = head[tile]
+            head[tile] = z
+    for x in range(first, last):
         i, r, c = locate(candidates[x], geometry)
         f = features[x]
         base = i * image + r * width + c
@@ -396,7 +426,7 @@ def _supplant(sign, cover, placed, n, keep, head, after, out, candidates, featur
             at = i * image + placed[z, 2] * width + placed[z, 3]
             _change(cover, at, offsets, starts[g], starts[g + 1], 1)
             keep[z] = True
-    return n
+    state[0] = n
 
 
 def fit_weights(sign, cover, W, placements, geometry, k1, k0, prior, sweeps):
@@ -408,45 +438,44 @@ def fit_weights(sign, cover, W, placements, geometry, k1, k0, prior, sweeps):
     of_feature = placements[np.argsort(placements[:, 1], kind="stable")]
     start = np.searchsorted(of_feature[:, 1], np.arange(len(W) + 1))
     base = of_feature[:, 0] * image + of_feature[:, 2] * width + of_feature[:, 3]
-    touched = np.zeros(len(W), np.bool_)
+    changes = np.zeros(len(W), np.int64)
     size = hs + h - 1, width
-    _fit_weights(sign, cover, W, start, base, size, k1, k0, prior, sweeps, touched)
-    return touched
+    for _ in range(sweeps):
+        before = changes.sum()
+        _fit_weights(len(W), sign, cover, W, start, base, size, k1, k0, prior, changes)
+        if changes.sum() == before:
+            break
+    return changes > 0
 
 
-@entry
-def _fit_weights(sign, cover, W, start, base, size, k1, k0, prior, sweeps, touched):
+@in_pieces
+def _fit_weights(first, last, sign, cover, W, start, base, size, k1, k0, prior, changes):
     """`base` are the placements of all features, those of feature f from ``start[f]`` on."""
     height, width = size
-    F, A, h, w = W.shape
-    for _ in range(sweeps):
-        changes = 0
-        for f in range(F):
-            if start[f + 1] == start[f]:
-                continue
-            for a in range(A):
-                for i in range(h):
-                    for j in range(w):
-                        at = (a * height + i) * width + j
-                        on = W[f, a, i, j]
-                        votes_on = 0
-                        votes_off = 0
+    _, A, h, w = W.shape
+    for f in range(first, last):
+        if start[f + 1] == start[f]:
+            continue
+        for a in range(A):
+            for i in range(h):
+                for j in range(w):
+                    at = (a * height + i) * width + j
+                    on = W[f, a, i, j]
+                    votes_on = 0
+                    votes_off = 0
+                    for z in range(start[f], start[f + 1]):
+                        p = base[z] + at
+                        # This weight decides the pixel if nothing else covers it.
+                        if cover[p] == on:
+                            x = sign[p]
+                            votes_on += x > 0
+                            votes_off += x < 0
+                    want = 1 if k1 * votes_on - k0 * votes_off + prior > 0 else 0
+                    if want != on:
+                        changes[f] += 1
+                        W[f, a, i, j] = want
                         for z in range(start[f], start[f + 1]):
-                            p = base[z] + at
-                            # This weight decides the pixel if nothing else covers it.
-                            if cover[p] == on:
-                                x = sign[p]
-                                votes_on += x > 0
-                                votes_off += x < 0
-                        want = 1 if k1 * votes_on - k0 * votes_off + prior > 0 else 0
-                        if want != on:
-                            changes += 1
-                            touched[f] = True
-                            W[f, a, i, j] = want
-                            for z in range(start[f], start[f + 1]):
-                                cover[base[z] + at] += want - on
-        if changes == 0:
-            break
+                            cover[base[z] + at] += want - on
 
 
 def count_votes(sign, cover, weights, placements, geometry):

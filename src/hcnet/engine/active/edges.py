@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.active.geometry import Geometry, IntArray, locate, placement_offset, tree_base
 from hcnet.engine.cpu import tree_to_R, update_tree
-from hcnet.engine.cpu_compilation import compiled, entry, inlined, parallel, pointer
+from hcnet.engine.cpu_compilation import compiled, entry, inlined, laned, pointer
 from hcnet.grid import FLOAT
 from hcnet.images import BoolArray, FloatArray
 
@@ -179,7 +179,7 @@ def _list_pointers(lists):
     return *first, pointer(who), pointer(to_S), pointer(to_W)
 
 
-@parallel
+@laned
 def run_lanes(
     first, last, order, lanes, lists, E, U, seen_S, seen_W, all_S, all_W, scratch, damping
 ):

@@ -83,6 +83,16 @@ def shapes_figure(data: datasets.ShapesData) -> None:
     save("shapes", beside(*categories, parts, panel(data.template_weights[..., 0, 0], 30)))
 
 
+def scanned_figure() -> None:
+    """The same words at growing strength."""
+    words = {"text": "Some letters touch the\nnext one, some are broken.", "size": (170, 620)}
+    pages = [
+        datasets.scanned_text(**words, strength=s, touching=0.03, broken=0.02, random_state=0)
+        for s in (0, 1, 2, 4)
+    ]
+    save("scanned-text", beside(grid([panel(page.images[0, 0], 1) for page in pages], 2)))
+
+
 def draw_datasets() -> None:
     """Draw some images and the true parts of every data set."""
     seed = {"random_state": 0}
@@ -93,6 +103,7 @@ def draw_datasets() -> None:
         "letters-noisy", datasets.letters(noise=0.03, **seed), scale=3, part_scale=6, part_columns=2
     )
     parts_figure("text", datasets.text(**seed), scale=3, part_scale=5, part_columns=4)
+    scanned_figure()
     parts_figure(
         "small-letters",
         datasets.small_letters(**seed),

@@ -10,7 +10,15 @@ from strategies import about, anything, images, odd_parameters, outcome, pixels
 
 from hcnet import datasets, metrics
 from hcnet.cli import main
-from hcnet.datasets import BooleanMatrixData, LabelledDigits, MnistData, PartsData, ShapesData
+from hcnet.datasets import (
+    BooleanMatrixData,
+    Font,
+    LabelledDigits,
+    MnistData,
+    PartsData,
+    ScannedText,
+    ShapesData,
+)
 from hcnet.preprocessing import LineRemover, OrientedEdges
 
 FILES = [
@@ -24,6 +32,7 @@ SMALL = {
     "letters": {"size": (40, 40), "n_placements": 3},
     "small_letters": {"n_images": 2, "per_image": 2},
     "text": {"size": (60, 80), "words": "a word"},
+    "scanned_text": {"size": (90, 200), "text": "a word"},
     "deconvolution": {"n_images": 2},
     "shapes": {"n_images": 2, "feature_size": 9},
     "boolean_matrix": {"shape": (5, 4), "rank": 2},
@@ -40,7 +49,7 @@ def check_data(data):
     if isinstance(data, BooleanMatrixData):
         assert data.table.shape == data.clean.shape == data.mask.shape
         return
-    assert isinstance(data, PartsData | ShapesData)
+    assert isinstance(data, PartsData | ScannedText | ShapesData)
     assert data.images.dtype == data.clean.dtype == bool
     assert data.images.shape == data.clean.shape
     assert data.features.any(axis=(1, 2, 3)).all()
@@ -53,6 +62,7 @@ def check_data(data):
     *(f"hcnet.datasets.{name}" for name in SMALL),
     "hcnet.datasets.BooleanMatrixData",
     "hcnet.datasets.PartsData",
+    "hcnet.datasets.ScannedText",
     "hcnet.datasets.ShapesData",
     "hcnet.datasets.PartsData.render",
     examples=200,
@@ -61,6 +71,15 @@ def test_a_data_set_with_any_argument(where, value):
     name, argument = where
     options = {**SMALL[name], "random_state": 0, argument: value}
     data = outcome(getattr(datasets, name), **options)
+    if data is not None:
+        check_data(data)
+
+
+@given(odd_parameters(), odd_parameters(), odd_parameters())
+@about("hcnet.datasets.Font", examples=40)
+def test_a_font_of_any_kind(path, points, slant):
+    font = Font(path=path, points=points, slant=slant)
+    data = outcome(datasets.scanned_text, fonts=font, **SMALL["scanned_text"])
     if data is not None:
         check_data(data)
 

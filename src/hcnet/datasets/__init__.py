@@ -5,18 +5,23 @@ from hcnet.datasets.matrices import BooleanMatrixData, boolean_matrix
 from hcnet.datasets.mnist import LabelledDigits, MnistData, mnist
 from hcnet.datasets.parts_data import PartsData
 from hcnet.datasets.patterns import deconvolution
+from hcnet.datasets.scanned_text import ScannedText, scanned_text
 from hcnet.datasets.shapes import ShapesData, shapes
+from hcnet.datasets.typefaces import Font
 
 __all__ = [
     "BooleanMatrixData",
+    "Font",
     "LabelledDigits",
     "MnistData",
     "PartsData",
+    "ScannedText",
     "ShapesData",
     "boolean_matrix",
     "deconvolution",
     "letters",
     "mnist",
+    "scanned_text",
     "shapes",
     "small_letters",
     "symbols",

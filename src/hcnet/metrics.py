@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.signal import fftconvolve
 
-from hcnet.datasets.parts_data import PartsData
+from hcnet.checks import as_numbers
+from hcnet.datasets.parts_data import IntArray, PartsData
+from hcnet.datasets.scanned_text import ScannedText
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.objective import Priors, image_bits
@@ -17,6 +22,8 @@ from hcnet.validation.images import check_binary
 from hcnet.validation.parameters import check_feature_size
 
 PART = "channels, height, width"  # the axes of a part
+
+PURE = 0.99  # a part is pure if at least this share of the glyphs it stands for have one shape
 
 
 def part_iou(part: BoolArray, other: BoolArray) -> float:
@@ -60,6 +67,140 @@ def _parts(name: str, parts: ArrayLike) -> list[BoolArray]:
             f"{type(parts).__name__}; pass an array."
         )
     return [check_binary(f"{name}[{k}]", part, PART) for k, part in enumerate(parts)]  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GlyphScores:
+    """How well parts at their places explain the glyphs of a page; see `glyph_scores`.
+
+    Attributes:
+        in_pure_parts: share of glyphs in pure parts; glyphs whose shape occurs once do not count.
+        parts_per_shape: shared parts, divided by the number of shapes that they stand for.
+        placements_per_glyph: placements, divided by the number of glyphs.
+        missing: share of glyphs that no placement stands for.
+        part_shapes: int64 (F,), the commonest shape of the glyphs that each part stands for, or -1.
+        part_purity: float64 (F,), the share of that shape; 0 for parts without a placement.
+
+    """
+
+    in_pure_parts: float
+    parts_per_shape: float
+    placements_per_glyph: float
+    missing: float
+    part_shapes: IntArray
+    part_purity: NDArray[np.float64]
+
+
+def glyph_scores(placements: ArrayLike, features: ArrayLike, truth: ScannedText) -> GlyphScores:
+    """Compare learned parts at their places with the glyphs of `hcnet.datasets.scanned_text`.
+
+    A placement *covers* the pixels of its part's ink. It stands for every glyph at least half of
+    whose clean ink it covers; if there is none, for the one whose ink it covers most of (in
+    pixels); if it covers no glyph at all, it stands for no shape.
+
+    - The *purity* of a part is the share of its commonest shape among all that its placements
+      stand for; a placement that stands for none counts as a shape of its own. So a part for two
+      letters at once has a purity of one half, and a dot that is used for full stops and for
+      parts of an i is not pure, either.
+    - A part is *shared* if it has at least two placements, and *pure* if it is shared and its
+      purity is at least 99 %.
+    - A glyph is *in* the part of the placement that stands for it and covers most of it. It counts
+      as in a pure part if the part is pure and its commonest shape is the glyph's.
+
+    Args:
+        placements: (K, 4), rows image, part, row and column of the window's corner, as in
+            `FeatureLearner.placements_`.
+        features: bool (F, channels, height, width), as in `FeatureLearner.features_`.
+        truth: the pages with their glyphs.
+
+    Returns:
+        Shares and ratios over all pages.
+
+    """
+    if not isinstance(truth, ScannedText):
+        raise TypeError(
+            f"truth must be pages with known glyphs, got {type(truth).__name__}; pass the result "
+            f"of hcnet.datasets.scanned_text."
+        )
+    parts: list[NDArray[Any]] = [np.any(part, axis=0) for part in _parts("features", features)]
+    rows = _placement_rows(placements, len(parts), len(truth.images))
+    part_of, shape_of = rows[:, 1], truth.shapes
+    placement, glyph, covered = _overlaps(rows, parts, truth.owners)
+    ink = np.bincount(truth.owners[truth.owners >= 0], minlength=len(shape_of))
+    stands = 2 * covered >= ink[glyph]
+    # Where a placement covers no glyph by half, the one that it covers most of.
+    order = np.lexsort((glyph, -covered, placement))
+    first = order[np.unique(placement[order], return_index=True)[1]]
+    satisfied = np.zeros(len(rows), bool)
+    satisfied[placement[stands]] = True
+    stands[first] |= ~satisfied[placement[first]]
+    placement, glyph, covered = placement[stands], glyph[stands], covered[stands]
+
+    n_shapes = len(truth.features)
+    votes = np.zeros((len(parts), n_shapes + 1), np.int64)
+    np.add.at(votes, (part_of[placement], shape_of[glyph]), 1)
+    on_nothing = np.setdiff1d(np.arange(len(rows)), placement)
+    votes[:, n_shapes] = np.bincount(part_of[on_nothing], minlength=len(parts))
+    part_shapes = votes[:, :n_shapes].argmax(axis=1)
+    most = votes[np.arange(len(parts)), part_shapes]
+    purity = most / np.maximum(votes.sum(axis=1), 1)
+    part_shapes[most == 0] = -1
+    shared = np.bincount(part_of, minlength=len(parts)) >= 2
+
+    home = np.full(len(shape_of), -1)
+    order = np.lexsort((-placement, covered))  # the last one stays: most covered, then the first
+    home[glyph[order]] = part_of[placement[order]]
+    repeated = np.bincount(shape_of, minlength=n_shapes)[shape_of] >= 2
+    good = np.append(shared & (purity >= PURE), False)[home]
+    good &= np.append(part_shapes, -1)[home] == shape_of
+    represented = part_shapes[shared & (part_shapes >= 0)]
+    return GlyphScores(
+        in_pure_parts=float(good[repeated].mean()) if repeated.any() else 1.0,
+        parts_per_shape=len(represented) / max(len(np.unique(represented)), 1),
+        placements_per_glyph=len(rows) / len(shape_of),
+        missing=float((home < 0).mean()),
+        part_shapes=part_shapes,
+        part_purity=purity,
+    )
+
+
+def _placement_rows(placements: ArrayLike, n_parts: int, n_images: int) -> IntArray:
+    rows = as_numbers("placements", placements)
+    if rows.size == 0:
+        return np.zeros((0, 4), np.int64)
+    if rows.ndim != 2 or rows.shape[1] != 4 or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"placements must be whole numbers of shape (placements, 4), got {rows.dtype} of shape "
+            f"{rows.shape}; pass rows of image, part, row and column."
+        )
+    rows = rows.astype(np.int64)
+    for name, column, count in (("images", 0, n_images), ("parts", 1, n_parts)):
+        if rows[:, column].min() < 0 or rows[:, column].max() >= count:
+            raise ValueError(
+                f"placements must have {name} from 0 to {count - 1} in column {column}, got "
+                f"{rows[:, column].min()} to {rows[:, column].max()}; pass the features and the "
+                f"pages that they belong to."
+            )
+    return rows
+
+
+def _overlaps(
+    rows: IntArray, parts: list[NDArray[Any]], owners: NDArray[np.int32]
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Pairs of placement and glyph that share pixels, and how many."""
+    pairs = [np.zeros(0, np.int64)]
+    n_glyphs = int(owners.max(initial=-1)) + 1
+    height, width = owners.shape[1:]
+    for f, part in enumerate(parts):
+        y, x = np.nonzero(part)
+        which = np.flatnonzero(rows[:, 1] == f)
+        at_y, at_x = rows[which, 2:3] + y, rows[which, 3:4] + x
+        inside = (at_y >= 0) & (at_y < height) & (at_x >= 0) & (at_x < width)
+        image, placement = np.broadcast_to(rows[which, :1], inside.shape), which[:, None] + 0 * y
+        found = owners[image[inside], at_y[inside], at_x[inside]].astype(np.int64)
+        pairs.append((placement[inside] * n_glyphs + found)[found >= 0])
+    keys, counts = np.unique(np.concatenate(pairs), return_counts=True)
+    return keys // max(n_glyphs, 1), keys % max(n_glyphs, 1), counts
 
 
 def true_compression(

@@ -6,6 +6,7 @@ from contextlib import suppress
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from strategies import about, anything, images, odd_parameters, outcome, pixels
 
 from hcnet import datasets, metrics
@@ -182,6 +183,23 @@ def test_overlap_of_anything(name, a, b):
     answer = outcome(getattr(metrics, name), a, b)
     if answer is not None:
         assert ((np.asarray(answer) >= 0) & (np.asarray(answer) <= 1)).all()
+
+
+PAGE = datasets.scanned_text(**SMALL["scanned_text"], random_state=0)
+
+
+@given(
+    st.one_of(anything(), hnp.arrays(np.int64, (3, 4), elements=st.integers(-2, 99))),
+    st.one_of(anything(), images(), st.just(PAGE.features)),
+    st.sampled_from([PAGE, PAGE, PAGE, TWO, None]),
+)
+@about("hcnet.metrics.glyph_scores", examples=120)
+def test_scores_of_any_placements(placements, features, truth):
+    scores = outcome(metrics.glyph_scores, placements, features, truth)
+    if scores is not None:
+        assert 0 <= scores.in_pure_parts <= 1
+        assert 0 <= scores.missing <= 1
+        assert scores.part_shapes.shape == scores.part_purity.shape == (len(features),)
 
 
 @given(odd_parameters(), st.sampled_from(["full", "valid", "odd", None, 1]))

@@ -77,3 +77,17 @@ class Images:
 
     def _evidence(self, on: np.float32, off: np.float32) -> FloatArray:
         return np.where(self.observed, np.where(self.pixels, on, off), FLOAT(0))
+
+
+def part_boxes(parts: BoolArray) -> NDArray[np.int64]:
+    """Box of the on pixels of each part (parts, channels, height, width) in its window.
+
+    Rows of top, left, bottom and right, the last two exclusive; all 0 for a part without pixels.
+    """
+    edges = []
+    for axis in (3, 2):  # rows, then columns
+        on = np.asarray(parts.any(axis=(1, axis)))
+        first, beyond = on.argmax(axis=1), on.shape[1] - on[:, ::-1].argmax(axis=1)
+        edges.append(np.where(on.any(axis=1), [first, beyond], 0))
+    (top, bottom), (left, right) = edges
+    return np.stack([top, left, bottom, right], axis=1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Agreement of learned with known parts, and the code length of the known parts."""
+"""Agreement of learned with known parts and of read with known text; the code of known parts."""
 
 from __future__ import annotations
 
@@ -201,6 +201,23 @@ def _overlaps(
         pairs.append((placement[inside] * n_glyphs + found)[found >= 0])
     keys, counts = np.unique(np.concatenate(pairs), return_counts=True)
     return keys // max(n_glyphs, 1), keys % max(n_glyphs, 1), counts
+
+
+def character_error_rate(read: str, true: str) -> float:
+    """Fewest characters to insert, delete or exchange in `read`, by the length of `true`."""
+    for name, text in (("read", read), ("true", true)):
+        if not isinstance(text, str):
+            raise TypeError(
+                f"{name} must be a text, got {type(text).__name__}; join lines with '\\n'.join."
+            )
+    ours, theirs = (np.frombuffer(t.encode("utf-32-le", "replace"), "<u4") for t in (read, true))
+    edges = np.arange(len(theirs) + 1)
+    costs = edges  # of the first k characters of the true text
+    for n, character in enumerate(ours, 1):
+        exchanged = costs[:-1] + (theirs != character)
+        best = np.r_[n, np.minimum(exchanged, costs[1:] + 1)]
+        costs = np.minimum.accumulate(best - edges) + edges  # or insert what comes before
+    return int(costs[-1]) / max(len(theirs), 1)
 
 
 def true_compression(

@@ -1,11 +1,4 @@
-r"""From parts to text: names of parts, and the text of pages whose parts have names.
-
-::
-
-    name_parts(model, read_names("names.csv"))
-    for page in read_text(model, X):
-        print("\n".join(page))
-"""
+"""Names of parts: what a person typed, in a model and in a table."""
 
 from __future__ import annotations
 

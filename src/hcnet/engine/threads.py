@@ -9,6 +9,7 @@ instead: compiled code lets go of the interpreter's lock.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import threading
 import time
@@ -25,8 +26,8 @@ from hcnet.engine.driver import look
 
 # Pieces of a loop per thread: the last to finish keeps the others waiting for a quarter at most.
 _PIECES = 4
-# Seconds that a piece of a loop takes, about, and the indices of a first one.
-_SECONDS, _FIRST = 0.05, 64
+# Seconds that a piece of a loop takes, about, the indices of a first one, and how pieces may grow.
+_SECONDS, _FIRST, _GROWTH = 0.05, 16, 8
 
 Result = TypeVar("Result")
 
@@ -42,26 +43,29 @@ def n_threads() -> int:
 class Pace:
     """Does one kind of work in short pieces, and looks between two whether it is to be ended.
 
-    Pieces are as long as the last one makes believe: a compiled loop cannot be ended otherwise.
+    A compiled loop cannot be ended otherwise.  Pieces are as long as the one before makes believe,
+    but grow only step by step.  Where indices are `alike`, about, in all calls, it begins with the
+    length of the last call.
     """
 
-    def __init__(self) -> None:
-        self._of_one: float | None = None  # seconds per index
+    def __init__(self, alike: bool = False) -> None:
+        self._alike, self._of_one = alike, math.inf  # seconds per index
 
     @property
     def indices(self) -> int:
         """Indices of a piece."""
-        return _FIRST if self._of_one is None else max(int(_SECONDS / self._of_one), 1)
+        return max(int(_SECONDS / self._of_one), 1)
 
     def __call__(self, work: Callable[[int, int], Any], n: int) -> None:
         """Call work(first, last) for all indices below n, or until it returns True."""
-        first = 0
+        first, most = 0, min(self.indices, -(-n // _GROWTH)) if self._alike else _FIRST
         while first < n:
             if first:
                 look()
-            last = min(first + self.indices, n)
+            last = min(first + most, n)
             if self.piece(work, first, last):
                 return
+            most = min(self.indices, _GROWTH * most)
             first = last
 
     def piece(self, work: Callable[[int, int], Result], first: int, last: int) -> Result:
@@ -114,7 +118,7 @@ def over_threads(kernel: Callable[..., None]) -> Callable[..., None]:
     Every index from 0 to n - 1 is in one piece of the loop.  Which thread works on which piece is
     left to chance, so what a piece writes must be nobody else's.
     """
-    pace = Pace()
+    pace = Pace(alike=True)
 
     @wraps(kernel)
     def loop(n: int, *arguments: Any) -> None:

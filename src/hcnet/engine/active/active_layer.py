@@ -17,6 +17,7 @@ from hcnet.engine.active.edges import (
     trees_down,
 )
 from hcnet.engine.active.geometry import IntArray, Tiling
+from hcnet.engine.driver import look
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT
@@ -182,7 +183,7 @@ class ActivePassing(Stateful):
         """Beliefs from the messages, added up anew."""
         self._sums = np.zeros(self.n_active, FLOAT)
         self._W = np.zeros_like(self._weight_prior)
-        add_up(self._edges.lists, self._sums, self._W)
+        add_up(len(self._edges.trees), self._edges.lists, self._sums, self._W)
         self._W += self._carried + self._weight_prior
         self._sum_up()
 
@@ -208,9 +209,11 @@ class ActivePassing(Stateful):
         tiles = geometry.tiling(self._g, self._n_images)
         strongest = np.abs(self._E).reshape(self._n_images, -1).max(axis=1)
         active, candidates = (self._edges.where, self._S), self._candidates(tiles, -strongest)
+        look()
         where = geometry.admitted(self._g, tiles, strongest, active, candidates)
         if np.array_equal(where, self._edges.where):
             return
+        look()
         before = self._edges
         self._edges = rebuilt(before, where, self._g, self._observed, self._U, self._W)
         stays = np.zeros(len(self._U), bool)

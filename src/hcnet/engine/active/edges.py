@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.active.geometry import Geometry, IntArray, locate, placement_offset, tree_base
 from hcnet.engine.cpu import tree_to_R, update_tree
-from hcnet.engine.cpu_compilation import compiled, entry, inlined, laned, pointer
+from hcnet.engine.cpu_compilation import compiled, entry, in_pieces, inlined, laned, pointer
 from hcnet.grid import FLOAT
 from hcnet.images import BoolArray, FloatArray
 
@@ -87,7 +87,8 @@ def rebuilt(
         (one.index, one.begin[:-1].copy(), one.to_S, one.to_W)  # `_move` counts the begins up
         for one in (edges, new)
     )
-    _move(edges.where, where, g, observed, U, W, *lists, new.base, new.who, new.offset)
+    filled = new.base, new.who, new.offset, np.zeros(2, np.int64)
+    _move(len(edges.where) + len(where), edges.where, where, g, observed, U, W, *lists, *filled)
     return new
 
 
@@ -131,15 +132,20 @@ def _pointers(lists):
     return pointer(index), pointer(following), pointer(to_S), pointer(to_W)
 
 
-@entry
-def _move(before, now, g, observed, U, W, old, new, base, who, offset):
-    """Walk through old and new placements in order; lists of both kinds fill in step."""
+@in_pieces
+def _move(first, last, before, now, g, observed, U, W, old, new, base, who, offset, state):
+    """Walk through old and new placements in order; lists of both kinds fill in step.
+
+    `state` is how many of both are done.
+    """
     old_index, old_next, old_S, old_W = _pointers(old)
     new_index, new_next, new_S, new_W = _pointers(new)
     U_at, W_at = pointer(U), pointer(W)
     base_at, who_at = pointer(base), pointer(who)
-    x = p = 0
-    while x < before.size or p < now.size:
+    x, p = state[0], state[1]
+    for _ in range(first, last):
+        if x == before.size and p == now.size:
+            break
         was = x < before.size and (p == now.size or before[x] <= now[p])
         stays = p < now.size and (x == before.size or now[p] <= before[x])
         n, i, j, f = locate(before[x] if was else now[p], g)
@@ -169,6 +175,7 @@ def _move(before, now, g, observed, U, W, old, new, base, who, offset):
         if stays:
             offset[p] = own
             p += 1
+    state[0], state[1] = x, p
 
 
 @inlined
@@ -228,13 +235,12 @@ def trees_down(lists, all_S, all_W, scratch, out):
         out[trees[k]] = _or_merged(down, out[trees[k]])
 
 
-@entry
-def add_up(lists, S, W):
-    """Add all messages to the sums of the variables that they go to."""
-    n = lists[0].size
+@in_pieces
+def add_up(first, last, lists, S, W):
+    """Add all messages of trees to the sums of the variables that they go to."""
     _, base, begin, offset, who, to_S, to_W = _list_pointers(lists)
     S_at, W_at = pointer(S), pointer(W)
-    for k in range(n):
+    for k in range(first, last):
         for e in range(begin[k], begin[k + 1]):
             S_at[who[e]] += to_S[e]
             W_at[base[k] + offset[who[e]]] += to_W[e]

@@ -48,13 +48,13 @@ _DESCENT = 0.3  # room below the last baseline, in units of the size of the font
 _WIDE_PARAGRAPHS = 100  # after so many in which no word fits into a line, none will
 
 # Degradation at strength 1, in pixels and probabilities.  Chosen so that the copies of a letter
-# differ as much as they do on ordinary office scans at 300 dpi: 0.14 of the pixels at the edge of
-# the majority shape, 0.001 inside, 0.0005 outside.
+# differ as much as they do on ordinary office scans at 300 dpi, where about 0.13 of the pixels at
+# the edge of the majority shape and 0.001 elsewhere differ from it (benchmarks/NOTES.md).
 _BLUR = 0.55  # standard deviation of the point spread
 _THRESHOLD = 0.04  # standard deviation between pages
 _INK, _LEAST_INK = 0.04, 0.8  # standard deviation between glyphs; faint ones do not vanish
-_FLIP_AT_EDGE, _FALL = 0.04, 2.0  # flip probability _FLIP_AT_EDGE * exp(-_FALL * distance²) ...
-_FLIP_ANYWHERE = 0.00002  # ... + _FLIP_ANYWHERE
+# Flips have the probability _FLIP_AT_EDGE * exp(-_FALL * (distance² - 1)) + _FLIP_ANYWHERE.
+_FLIP_AT_EDGE, _FALL, _FLIP_ANYWHERE = 0.04, 2.0, 0.00002
 _REACH = 10  # largest squared distance with flips that depend on it
 
 

@@ -90,6 +90,12 @@ class _Line:
         left = np.array([boxes[stack, 1].min() for stack in stacks])
         right = np.array([boxes[stack, 3].max() for stack in stacks])
         self.gaps: Floats = (left[1:] - np.maximum.accumulate(right)[:-1]) / size
+        # Figures are set to the same width, so that the gaps beside a 1 are wide.
+        figures = np.array([text.isdecimal() and len(text) == 1 for text in self.texts])
+        if figures.any():
+            narrow = ((right - left)[figures].max() - (right - left)) / size
+            narrow = np.where(figures, np.maximum(narrow, 0), 0)
+            self.gaps -= (narrow[1:] + narrow[:-1]) / 2 * (figures[1:] & figures[:-1])
         sides = [unicodedata.bidirectional(one) for text in self.texts for one in text]
         if 2 * sum(side in ("R", "AL") for side in sides) > len(sides):  # Hebrew, Arabic
             self.texts, self.gaps = self.texts[::-1], self.gaps[::-1]

@@ -1,5 +1,6 @@
 """Pictures show exactly the pixels that they are given."""
 
+import dataclasses
 import itertools
 import math
 import sys
@@ -21,6 +22,7 @@ from hcnet.plotting import (
     show_features,
     show_images,
     show_model,
+    show_parts,
 )
 from hcnet.plotting.drawing import (
     ADDED,
@@ -229,3 +231,30 @@ def test_a_sheet_of_characters_keeps_to_its_width():
     assert max(map(len, sheet.splitlines())) <= 40
     assert [word for word in sheet.split() if word.isdecimal()] == list("012345678")
     assert text_sheet([], [], 40) == ""
+
+
+def test_a_sheet_has_every_part_in_its_own_size_the_most_used_first():
+    parts = np.zeros((3, 1, 9, 9), bool)
+    parts[0, 0, 4, 2:8] = parts[1, 0, 1:8, 4] = parts[2, 0, 3:5, 3:5] = True
+    X = two_bars(size=(24, 24), length=6, n_placements=8, noise=0, random_state=0).images
+    learner = FeatureLearner(feature_size=9, n_init=1, random_state=0).fit(X)
+    learner._publish(dataclasses.replace(learner._model, features=parts))
+    learner.placements_ = np.array([(0, f, 3, 3) for f in (1, 1, 2)])
+    sheet = np.asarray(show_parts(learner, scale=4))
+    (ink,) = np.unique(sheet[(sheet == sheet[..., :1]).all(axis=2)].min(axis=-1))[:1]
+    assert ink == 0
+    # Frames around 7×1, 2×2 and 1×6 pixels, in this order.
+    frames = (sheet == 176).all(axis=2)
+    tall, square, flat = (28, 4), (8, 8), (4, 24)
+    found = []
+    for x in range(sheet.shape[1] - 2):
+        for y in range(sheet.shape[0] - 2):
+            corner = frames[y, x] and frames[y + 1, x] and frames[y, x + 1]
+            if corner and not frames[max(y - 1, 0), x] and not frames[y, max(x - 1, 0)]:
+                high = int((~frames[y:, x]).argmax()) - 2
+                wide = int((~frames[y, x:]).argmax()) - 2
+                found.append((high, wide))
+    assert found == [tall, square, flat]
+    learner.feature_probabilities_ = np.where(parts, 0.75, 0.0)
+    assert (np.asarray(show_parts(learner, scale=4)) == 64).all(axis=2).sum() == 16 * parts.sum()
+    assert min(show_parts(FeatureLearner(2, 3).fit(np.zeros((8, 8)))).size) > 0

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import logit
 
 from hcnet import objective
 from hcnet.archive import kinds
@@ -67,6 +69,28 @@ class PartsModel:
         for n, f, r, c in placements:
             board[n, :, r : r + h, c : c + w] |= self.features[f]
         return board[:, :, oh : oh + H, ow : ow + W]
+
+    def bits_saved(self, images: Images, placements: IntArray) -> NDArray[np.float64]:
+        """By how many bits the code of the images would grow without each of the placements.
+
+        Others explain the pixels that they share with it anyway.
+        """
+        layer = self.layer(images.size)
+        (h, w), (oh, ow) = layer.feature_size, layer.overhang
+        margins = ((0, 0), (0, 0), (oh, oh), (ow, ow))
+        noise, p_S = self.priors.noise, self.priors.p_S
+        evidence = np.where(images.pixels, noise.k1, noise.k0) * images.observed
+        evidence = np.pad(evidence.astype(np.float32), margins)
+        cover = np.zeros(evidence.shape, np.int16)
+        for n, f, r, c in placements:
+            cover[n, :, r : r + h, c : c + w] += self.features[f]
+        alone = [
+            evidence[n, :, r : r + h, c : c + w][
+                self.features[f] & (cover[n, :, r : r + h, c : c + w] == 1)
+            ].sum(dtype=np.float64)
+            for n, f, r, c in placements
+        ]
+        return np.asarray((np.array(alone, np.float64) + logit(p_S)) / np.log(2))
 
     def compression_ratio(self, images: Images, explanation: Explanation) -> float:
         """The paper's ratio; features without a placement in these images cost nothing."""

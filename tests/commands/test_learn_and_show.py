@@ -1,5 +1,6 @@
 """hcnet learn and hcnet show, as processes."""
 
+import csv
 import json
 import signal
 from functools import partial
@@ -11,6 +12,8 @@ from running import Terminal, inside, one_sentence, run
 
 from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier
 from hcnet.image_files import read_images
+from hcnet.images import part_boxes
+from hcnet.plotting import show_parts
 
 learn = partial(run, "learn")
 
@@ -263,3 +266,33 @@ def test_templates_are_learned_from_labelled_images(folder, tmp_path):
     assert inside("show", tmp_path / "t.hcn").returncode == 0
     both = inside("learn", "x", "--templates", "--layer", "templates", "-o", tmp_path / "u.hcn")
     assert "leave one of them out" in one_sentence(both)
+
+
+def test_learn_draws_a_sheet_and_writes_a_table_of_places(folder, tmp_path):
+    files = {name: tmp_path / f"a.{name}" for name in ("hcn", "png", "csv")}
+    words = ["--feature-size", "7x7", "--n-init", 1, "--random-state", 0, "-o", files["hcn"]]
+    words += ["--sheet", files["png"], "--table", files["csv"]]
+    learn(folder / "scans", *words)
+    X = read_images(folder / "scans").X
+    learner = FeatureLearner(feature_size=7, n_init=1, random_state=0).fit(X)
+    with Image.open(files["png"]) as picture:
+        np.testing.assert_array_equal(np.asarray(picture), np.asarray(show_parts(learner)))
+    with files["csv"].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["page", "part", "row", "column", "bits_saved"]
+    boxes = part_boxes(learner.features_)
+    expected = sorted(
+        (n, f, r + boxes[f, 0], c + boxes[f, 1]) for n, f, r, c in learner.placements_.tolist()
+    )
+    assert [
+        (int(row["page"][4]), *(int(row[key]) for key in ("part", "row", "column"))) for row in rows
+    ] == expected
+    assert {row["page"] for row in rows} == {"page0.png", "page1.png"}
+    assert min(float(row["bits_saved"]) for row in rows) > 0  # otherwise it would not be there
+    assert "exists already" in one_sentence(inside("learn", folder / "scans", *words), 3)
+    words[-1] = tmp_path / "b.csv"
+    streamed = inside("learn", folder / "scans", "--stream", *words[:-4], "--force", *words[-2:])
+    assert "A stream does not keep the places" in one_sentence(streamed)
+    network = ["--layer", "n_features=2,size=5", "--layer", "templates", "-o", tmp_path / "n.hcn"]
+    sheet = inside("learn", folder / "scans", *network, "--sheet", tmp_path / "b.png")
+    assert "--sheet shows parts" in one_sentence(sheet)

@@ -13,6 +13,9 @@ from hcnet.engine.schedules import SCHEDULE_NAMES
 from hcnet.metrics import matched_iou, true_explanation
 from hcnet.objective import image_bits
 from hcnet.refine.search import Search
+from hcnet.solutions.explanation import Canvas
+from hcnet.solutions.improver import Improver
+from hcnet.validation.images import check_images
 
 # --- recovery -------------------------------------------------------------------------------
 
@@ -287,6 +290,22 @@ def test_compression_ratio_is_that_of_training(fitted):
     assert found.compression_ratio(images) == pytest.approx(found.compression_ratio_)
     given = learner(p_S=0.01, p_W=0.3, p01=0.002, p10=0.004).fit(images)
     assert given.compression_ratio_ == pytest.approx(found.compression_ratio_)
+
+
+@pytest.mark.parametrize("border", ["full", "valid"])
+def test_a_placement_saves_what_the_code_is_shorter_with_it(border):
+    X = two_bars(size=(24, 30), length=6, n_placements=14, random_state=0).images
+    mask = np.random.default_rng(0).random(X.shape) < 0.1
+    model = FeatureLearner(feature_size=7, border=border, n_init=1, random_state=0)
+    saved = model.fit(X, mask=mask)._bits_saved(X, mask)
+    images = check_images(X, mask).images
+    improver = Improver(Canvas(model._model.layer((24, 30)), images), model._model.priors)
+    features = [improver.feature(one) for one in model.features_]
+    placed = model.placements_ + np.array([0, 0, *model._model.layer((24, 30)).overhang])
+    whole = improver.evaluate(features, placed, prune=False).bits
+    for k in range(len(placed)):
+        without = improver.evaluate(features, np.delete(placed, k, axis=0), prune=False).bits
+        assert saved[k] == pytest.approx(without - whole, abs=1e-3)
 
 
 def test_fit_transform_hides_the_mask_from_both():

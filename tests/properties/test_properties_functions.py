@@ -185,6 +185,15 @@ def test_overlap_of_anything(name, a, b):
         assert ((np.asarray(answer) >= 0) & (np.asarray(answer) <= 1)).all()
 
 
+@given(st.one_of(st.text(), anything()), st.one_of(st.text(), anything()))
+@about("hcnet.metrics.character_error_rate", examples=60)
+def test_the_error_rate_of_anything(read, true):
+    rate = outcome(metrics.character_error_rate, read, true)
+    if rate is not None:
+        assert (rate == 0) == (read == true)
+        assert rate <= max(len(read), len(true)) / max(len(true), 1)
+
+
 PAGE = datasets.scanned_text(**SMALL["scanned_text"], random_state=0)
 
 

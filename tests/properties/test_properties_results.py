@@ -179,13 +179,16 @@ def test_a_summary_is_json(kind, pictures, method):
 
 
 @given(st.sampled_from(PICTURED), odd_parameters())
-@about("hcnet.plotting.show_model", examples=30)
+@about("hcnet.plotting.show_model", "hcnet.plotting.show_parts", examples=30)
 def test_a_model_is_drawn_at_any_scale(models, kind, scale):
     picture = outcome(plotting.show_model, models[kind], scale=scale)
     assert (picture is None) == (outcome(plotting.show_images, X[0], scale=scale) is None)
     if picture is not None:
         assert min(picture.size) > 0
-    assert outcome(plotting.show_model, HCN([Layer()])) is None
+    for draw in (plotting.show_model, plotting.show_parts):
+        assert outcome(draw, HCN([Layer()])) is None
+    sheet = outcome(plotting.show_parts, models[kind], scale)
+    assert (sheet is None) == (picture is None or kind == "HCN")
 
 
 @given(st.one_of(images(side=SIDE), anything()), odd_parameters())

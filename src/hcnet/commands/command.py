@@ -164,6 +164,13 @@ def save_drawing(
         plotting.save_picture(picture, path, options.force)
 
 
+def as_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV."""
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\n").writerows([header, *rows])
+    return file.getvalue()
+
+
 def write_table(
     options: argparse.Namespace,
     header: Sequence[str],
@@ -177,9 +184,7 @@ def write_table(
         content = more | {name: [dict(zip(header, row, strict=True)) for row in rows]}
         text = as_json(content) + "\n"
     else:
-        file = io.StringIO()
-        csv.writer(file, lineterminator="\n").writerows([header, *rows])
-        text = file.getvalue()
+        text = as_csv(header, rows)
     if path is None:
         sys.stdout.write(text)
         return DONE

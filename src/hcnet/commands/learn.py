@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from hcnet import FeatureLearner
     from hcnet.commands.command import Model
     from hcnet.image_files import ImageSet
 
@@ -50,6 +51,8 @@ LAST_LAYER = "templates"
 ENGINE_OPTIONS = ("schedule", "damping")
 # Images at the beginning of a stream that decide which side is the ink, and appear in reports.
 FIRST_IMAGES = 12
+# Columns of the table of places.
+PLACES = ("page", "part", "row", "column", "bits_saved")
 # Options of a stream: type and help.
 STREAM_OPTIONS = {
     "batch_size": (int, "images of a minibatch"),
@@ -190,6 +193,9 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     command.add_file(parser, "--checkpoint", help)
     help = "time between two checkpoints"
     parser.add_argument("--every", type=float, metavar="SECONDS", help=help)
+    command.add_file(parser, "--sheet", "also draw all parts, the most used first (.png)")
+    help = "also write a table of all places of parts, with the bits that each saves (.csv)"
+    command.add_file(parser, "--table", help)
     command.add_file(parser, "--report", "also write a report (.html)")
     command.add_file(parser, "--live", "rewrite the report (.html) during learning")
     add_learning_options(parser)
@@ -201,6 +207,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     "--layer templates \\\n      --templates-per-class 2 -o shapes.hcn",
     _arguments,
     output="file",
+    sheet="picture",
+    table="file",
     report="report",
     live="report",
 )
@@ -208,6 +216,7 @@ def learn(options: argparse.Namespace) -> int:
     """Learn the parts of images, or a network of them, and write a model file."""
     from hcnet.engine.driver import Status
     from hcnet.image_files import files_of_images, read_labels
+    from hcnet.plotting import save_picture, show_parts
     from hcnet.reporting import summary
 
     kind, given = parameters(options)
@@ -222,6 +231,10 @@ def learn(options: argparse.Namespace) -> int:
     _fit(options, model, images, y)
     model.save(options.output, overwrite=options.force)
     seconds = time.perf_counter() - began
+    if options.sheet is not None:
+        save_picture(show_parts(model), options.sheet, options.force)
+    if options.table is not None:
+        _write_places(options, model, images)
     _write_reports(options, model, images, y)
     figures = summary(model) | {"seconds": round(seconds, 3), "model": str(options.output)}
     command.print_result(options, figures, _text(figures))
@@ -234,6 +247,13 @@ def _check(options: argparse.Namespace, kind: str) -> None:
         raise ValueError(f"{name} is an option of a stream; add --stream, or leave it out.")
     if options.stream and kind == TEMPLATES:
         raise ValueError("Templates are not learned from a stream; leave --stream out.")
+    for option in ("sheet", "table"):
+        if getattr(options, option) is not None and kind != PARTS:
+            raise ValueError(f"--{option} shows parts, and a {kind} has layers; leave it out.")
+    if options.stream and options.table is not None:
+        raise ValueError(
+            "A stream does not keep the places of parts; leave --table out, and use hcnet encode."
+        )
     if options.labels is not None and kind == PARTS:
         raise ValueError(
             "Parts have no labels; leave --labels out, or learn a network with --layer, or "
@@ -286,6 +306,20 @@ def _fit(
         keep["classes"] = check_labels(y, len(y), getattr(options, "n_classes", None)).classes
         stream = zip(stream, y.tolist(), strict=True)
     model.fit_stream(stream, **_stream_options(options), **keep)
+
+
+def _write_places(options: argparse.Namespace, model: FeatureLearner, images: ImageSet) -> None:
+    """A row per placement: page, part, top left corner of the part's own box, bits saved."""
+    from hcnet.atomic_files import write_atomically
+    from hcnet.images import part_boxes
+
+    bits = model._bits_saved(images.X, images.mask)
+    n, part, row, column = model.placements_.T
+    top, left = part_boxes(model.features_)[part, :2].T
+    columns = zip(n, part, row + top, column + left, bits, strict=True)
+    table = [(images.names[k], *place, f"{saved:.1f}") for k, *place, saved in sorted(columns)]
+    text = command.as_csv(PLACES, table)
+    write_atomically(options.table, lambda file: file.write(text.encode()), options.force)
 
 
 def _write_reports(

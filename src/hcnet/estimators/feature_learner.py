@@ -459,6 +459,12 @@ class FeatureLearner(TransformerMixin, Estimator):
         overhang = self._model.layer(images.size).overhang
         return np.asarray(found.placements - np.array([0, 0, *overhang]))
 
+    def _bits_saved(self, X: ArrayLike, mask: ArrayLike | None) -> NDArray[np.float64]:
+        """Bits that each of `placements_`, which were learned from X, saves."""
+        images = check_images(X, mask, warn=False).images
+        overhang = self._model.layer(images.size).overhang
+        return self._model.bits_saved(images, self.placements_ + np.array([0, 0, *overhang]))
+
     def _explain(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[ImageInput, Explanation]:
         check_is_fitted(self)
         given, channels = check_images(X, mask), self.features_.shape[1]

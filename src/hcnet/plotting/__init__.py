@@ -18,6 +18,7 @@ from hcnet.plotting.drawing import (
     show_features,
     show_images,
     show_model,
+    show_parts,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "show_features",
     "show_images",
     "show_model",
+    "show_parts",
 ]

@@ -22,9 +22,9 @@ from hcnet.checks import check_count, check_flag, check_optional_count
 from hcnet.hierarchy.convolution import bconv
 from hcnet.hierarchy.decoding import nodes
 from hcnet.hierarchy.inference import configuration
-from hcnet.images import BoolArray, Images
+from hcnet.images import BoolArray, Images, part_boxes
 from hcnet.validation.images import check_binary, check_counts, check_images
-from hcnet.validation.parameters import is_network
+from hcnet.validation.parameters import check_has_parts, is_network
 
 Colour: TypeAlias = tuple[int, int, int]
 Picture: TypeAlias = NDArray[np.uint8]
@@ -61,6 +61,8 @@ MOST_SIDE = 20_000  # screen pixels of a side beyond which no program shows a pi
 IMAGE_SIDE = 600  # screen pixels of the longer side of an image, about
 PANEL_SIDE = 420  # of each of several panels in a row
 PART_SIDE = 66  # and of a part on a contact sheet
+LETTER_SIDE = 48  # of a part of ordinary size on a sheet where sizes differ
+FAINTEST = 0.1  # probability of a pixel that is drawn at all
 ROW = 10  # features of a layer beside each other
 GAP = 8
 TEXT = 14
@@ -255,6 +257,57 @@ def show_features(
         for f in order.tolist()
     ]
     return tile_grid(tiles, columns, captions) if tiles else blank(PART_SIDE, PART_SIDE)
+
+
+def show_parts(model: Any, scale: int | None = None) -> Image.Image:
+    """All parts of a `FeatureLearner`, the most used first, each cropped to its own pixels.
+
+    Below each are its number, its name, and after a fit the number of its placements.  Parts with
+    `feature_probabilities_` are drawn in shades of grey.
+    """
+    check_has_parts(model)
+    features = model.features_
+    soft = getattr(model, "feature_probabilities_", None)
+    shown = features if soft is None else features | (np.asarray(soft) > FAINTEST)
+    counts, placed = np.zeros(len(features), np.int64), getattr(model, "placements_", None)
+    if placed is not None:
+        counts = np.bincount(placed[:, 1], minlength=len(features))
+    boxes = part_boxes(shown)
+    side = float(np.median((boxes[:, 2:] - boxes[:, :2]).max(axis=1))) if len(boxes) else 1.0
+    scale = check_scale(scale, max(side, 1.0), LETTER_SIDE)
+    cells = []
+    for f in np.argsort(-counts, kind="stable").tolist():
+        top, left, bottom, right = boxes[f] + [0, 0, *(boxes[f, :2] == boxes[f, 2:])]
+        if soft is None or len(features[f]) > 1:
+            planes = features[f, :, top:bottom, left:right]
+            tile = draw_image(planes, np.zeros_like(planes), scale)
+        else:
+            grey = np.rint((1 - soft[f, 0, top:bottom, left:right]) * PAPER).astype(np.uint8)
+            tile = framed(grey[..., None].repeat(3, axis=2), scale)
+        lines = [f"{f} {model.part_names_[f]}", "" if placed is None else f"{counts[f]:,}x"]
+        cells.append(tile_grid([tile_grid([tile], 1, lines[:1])], 1, lines[1:], gap=0))
+    return _pack(cells)
+
+
+def _pack(cells: Sequence[Image.Image]) -> Image.Image:
+    """Cells of any size one after the other, in rows of a sheet a little wider than high."""
+    area = sum((cell.width + GAP) * (cell.height + GAP) for cell in cells)
+    width = max([math.ceil(math.sqrt(1.3 * area)), PART_SIDE, *(cell.width for cell in cells)])
+    rows: list[list[Image.Image]] = [[]]
+    for cell in cells:
+        if sum(one.width + GAP for one in rows[-1]) + cell.width > width:
+            rows.append([])
+        rows[-1].append(cell)
+    heights = [max((cell.height for cell in row), default=PART_SIDE) for row in rows]
+    sheet = blank(width + 2 * GAP, sum(heights) + (len(rows) + 1) * GAP)
+    y = GAP
+    for row, height in zip(rows, heights, strict=True):
+        x = GAP
+        for cell in row:
+            sheet.paste(cell, (x, y + height - cell.height))
+            x += cell.width + GAP
+        y += height + GAP
+    return sheet
 
 
 def show_errors(

@@ -14,6 +14,7 @@ from hcnet.images import BoolArray, part_boxes
 from hcnet.reading.rows import Boxes
 from hcnet.reading.words import page_lines
 from hcnet.validation.images import check_images
+from hcnet.validation.parameters import check_has_parts
 
 # Stands for a part without a name, and for ink that no part explains.
 PLACEHOLDER = "□"
@@ -59,6 +60,7 @@ def read_text(model: Any, X: ArrayLike, mask: ArrayLike | None = None) -> list[l
 
 def read_pages(model: Any, X: ArrayLike, mask: ArrayLike | None = None) -> list[PageText]:
     """As `read_text`, with the number of placeholders of each kind."""
+    check_has_parts(model)
     placed = model.placements(X, mask)
     images = check_images(X, mask, warn=False).images
     made = model.render(placed, images.n_images, images.size)

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from hcnet.atomic_files import file_path
-from hcnet.validation.parameters import check_part_name
+from hcnet.validation.parameters import check_has_parts, check_part_name
 
 # Bytes of a names file: a thousand parts have far less.
 MOST_BYTES = 2**20
@@ -26,7 +25,7 @@ def name_parts(model: Any, names: Mapping[int, str]) -> None:
     The key is the number of a part.  "" takes a name away.  The name " " prints nothing: it is for
     pieces of letters, such as the dots of i and j, and for specks and rules.
     """
-    check_is_fitted(model)
+    check_has_parts(model)
     n_parts = len(model.features_)
     changed = model.part_names_.copy()
     for part, name in names.items():

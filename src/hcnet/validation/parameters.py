@@ -143,6 +143,15 @@ def is_network(model: Any) -> bool:
     return hasattr(model, "weights_")
 
 
+def check_has_parts(model: Any) -> None:
+    """Raise an error unless this is a fitted `FeatureLearner`."""
+    if is_network(model):
+        raise TypeError(
+            f"model must have parts without layers, and {type(model).__name__} is a network; pass "
+            f"a fitted FeatureLearner."
+        )
+
+
 def check_learning(
     estimator: Any, ready: bool, damping: float = 1.0, least_sweeps: int = 0
 ) -> LearningOptions:

@@ -5,7 +5,7 @@ import pytest
 from scipy.signal import convolve2d
 
 from hcnet.images import Images
-from hcnet.model import PartsModel, codes_of, placements_from_codes
+from hcnet.model import PartsModel, Tile, codes_of, placements_from_codes
 from hcnet.objective import Priors, log_joint
 
 PRIORS = Priors(p_S=0.01, p_W=0.4, p01=0.01, p10=0.01)
@@ -71,3 +71,31 @@ def test_explanation_is_at_least_as_probable_as_the_truth(border, seed):
     on = model.features.sum()
     truth -= on * np.log(0.4) + (model.features.size - on) * np.log(0.6)
     assert log_joint(found.counts, PRIORS) >= -truth - 1e-6
+
+
+@pytest.mark.parametrize("border", ["full", "valid"])
+def test_tiles_find_what_is_found_at_once(border, monkeypatch):
+    model, *_ = make(border, 1)
+    rng = np.random.default_rng(2)
+    S = rng.random((3, len(model.features), *model.layer((60, 70)).placement_size)) < 0.002
+    clean = model.reconstruct(np.argwhere(S), 3, (60, 70))
+    images = Images(clean ^ (rng.random(clean.shape) < 0.01), np.ones_like(clean))
+    at_once = model.explain(images, np.random.default_rng(0))
+    monkeypatch.setattr("hcnet.model.TILE_BYTES", 2**15)
+    found = model.explain(images, np.random.default_rng(0))
+    assert len(np.unique(found.placements, axis=0)) == len(found.placements)
+    made = model.reconstruct(found.placements, 3, images.size)
+    assert np.count_nonzero(made != images.pixels) == found.counts.errors
+    assert found.bits <= 1.005 * at_once.bits
+
+
+def test_tiles_are_a_partition_of_all_positions():
+    tiles, seen = [Tile(0, 3, 0, 50, 0, 70)], np.zeros((3, 50, 70), int)
+    while tiles:
+        tile = tiles.pop()
+        halves = tile.halves(8, 9)
+        tiles += halves
+        if not halves:
+            assert (tile.last - tile.first, tile.bottom - tile.top <= 8) == (1, True)
+            seen[tile.first, tile.top : tile.bottom, tile.left : tile.right] += 1
+    assert (seen == 1).all()

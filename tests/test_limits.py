@@ -73,10 +73,18 @@ def test_finding_parts_has_a_limit_too():
     needed = placement_memory([improver.feature(W) for W in model.features_])
     model.set_params(max_memory=needed)
     assert memory_peak(lambda: model.denoise(worst)) <= 1.1 * needed + BESIDE * worst.size
-    model.set_params(max_memory=needed - 1)
+    model.set_params(max_memory=1000)  # less than a tile of one window
     for method in (model.transform, model.placements, model.denoise, model.score):
-        with pytest.raises(NotEnoughMemoryError, match="pass fewer images at a time"):
+        with pytest.raises(NotEnoughMemoryError, match="learn fewer or smaller parts"):
             method(worst)
+
+
+def test_finding_parts_in_tiles_takes_the_memory_of_a_tile(monkeypatch):
+    model = FeatureLearner(4, 6, max_iter=0, n_init=1, random_state=0).fit(PAGE[:, :, :40, :40])
+    worst = np.ones((1, 1, 150, 150), bool)  # everything fits everywhere
+    at_once = memory_peak(lambda: model.denoise(worst))
+    monkeypatch.setattr("hcnet.model.TILE_BYTES", 2**20)
+    assert memory_peak(lambda: model.denoise(worst)) < at_once / 4
 
 
 def test_more_than_the_machine_has_is_refused():

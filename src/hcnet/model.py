@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,47 @@ from hcnet.memory import check_memory
 from hcnet.objective import Priors
 from hcnet.solutions.explanation import NOWHERE, Canvas, Explanation, IntArray
 from hcnet.solutions.improver import Improver
+
+# Bytes of messages that images or a tile of them may have, and of a position while candidates are
+# looked for.
+TILE_BYTES = 2**28
+POSITION_BYTES = 16
+
+
+class Tile(NamedTuple):
+    """Some of the images, and a rectangle of positions in them."""
+
+    first: int
+    last: int
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    def halves(self, height: int, width: int) -> list[Tile]:
+        """Two tiles instead of this one; none if it is one image, and no larger than a window."""
+        if self.last - self.first > 1:
+            low, high, half = "first", "last", (self.first + self.last) // 2
+        elif self.bottom - self.top > max(height, self.right - self.left):
+            low, high, half = "top", "bottom", (self.top + self.bottom) // 2
+        elif self.right - self.left > width:
+            low, high, half = "left", "right", (self.left + self.right) // 2
+        elif self.bottom - self.top > height:
+            low, high, half = "top", "bottom", (self.top + self.bottom) // 2
+        else:
+            return []
+        return [self._replace(**{low: half}), self._replace(**{high: half})]
+
+    @staticmethod
+    def pixels(low: int, high: int, window: int, overhang: int) -> tuple[int, int]:
+        """The rows or columns of pixels that matter for positions, with a window on both sides."""
+        return max(low - overhang - window, 0), high - overhang + 2 * window
+
+    def holds(self, placements: IntArray) -> BoolArray:
+        """Which placements are at positions of this tile."""
+        rows, columns = placements[:, 2], placements[:, 3]
+        inside = (self.top <= rows) & (rows < self.bottom)
+        return np.asarray(inside & (self.left <= columns) & (columns < self.right))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +80,55 @@ class PartsModel:
     def explain(
         self, images: Images, rng: np.random.Generator, max_memory: int | None = None
     ) -> Explanation:
-        """The most probable placements found, greedily with exchanges or by message passing."""
+        """The most probable placements found, greedily with exchanges or by message passing.
+
+        Images whose messages would take more than `TILE_BYTES` are explained tile by tile.  A tile
+        decides about the placements at its positions, and sees one more window on all sides.  What
+        earlier tiles have covered is explained: later ones do not observe it.
+        """
+        layer = self.layer(images.size)
+        (h, w), overhang = layer.feature_size, layer.overhang
+        observed, placed = images.observed.copy(), [NOWHERE]
+        hs, ws = layer.placement_size
+        tiles = [Tile(0, images.n_images, 0, hs, 0, ws)]
+        while tiles:
+            tile = tiles.pop()
+            rows = tile.pixels(tile.top, tile.bottom, h, overhang[0])
+            columns = tile.pixels(tile.left, tile.right, w, overhang[1])
+            at = slice(tile.first, tile.last), slice(None), slice(*rows), slice(*columns)
+            part = Images(images.pixels[at], observed[at])
+            halves = tile.halves(h, w)
+            found = self._explain_at_once(part, rng, max_memory, divisible=bool(halves))
+            if found is None:
+                tiles += halves
+            elif tile == (0, images.n_images, 0, hs, 0, ws):
+                return found
+            else:
+                corner = np.array([tile.first, 0, rows[0], columns[0]])
+                mine = found.placements[tile.holds(found.placements + corner)]
+                placed.append(mine + corner)
+                observed[at] &= ~self.reconstruct(mine, part.n_images, part.size)
+        improver = Improver(Canvas(layer, images), self.priors)
+        features = [improver.feature(weights) for weights in self.features]
+        return improver.evaluate(features, np.concatenate(placed), prune=False)
+
+    def _explain_at_once(
+        self, images: Images, rng: np.random.Generator, max_memory: int | None, divisible: bool
+    ) -> Explanation | None:
+        """The placements in images, or None if these are too large and `divisible`."""
         improver = Improver(Canvas(self.layer(images.size), images), self.priors)
         features = [improver.feature(weights) for weights in self.features]
-        remedy = f"pass fewer images at a time (now {images.n_images}), or pieces of them"
-        check_memory("Finding the parts", placement_memory(features), max_memory, remedy)
+        most = TILE_BYTES if max_memory is None else min(TILE_BYTES, max_memory)
+        if divisible:
+            # Of one feature after the other: candidates take memory themselves.
+            needed = images.n_images * self.layer(images.size).n_positions * POSITION_BYTES
+            for feature in features:
+                if needed > most:
+                    return None
+                needed += placement_memory([feature])
+        else:
+            remedy = "learn fewer or smaller parts"
+            check_memory("Finding the parts", placement_memory(features), max_memory, remedy)
         placed = improver.place(features, NOWHERE, self.priors, rng, exchanges=4)
         best = improver.evaluate(features, placed, prune=False)
         if not features:

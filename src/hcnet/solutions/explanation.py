@@ -35,8 +35,8 @@ class Canvas:
     def sign(self) -> NDArray[np.int8]:
         """+1 on, -1 off, 0 not observed; (images, channels, padded height, padded width)."""
         oh, ow = self.layer.overhang
-        sign = np.where(self.images.pixels, 1, -1) * self.images.observed
-        return np.pad(sign, ((0, 0), (0, 0), (oh, oh), (ow, ow))).astype(np.int8)
+        sign = np.where(self.images.pixels, np.int8(1), np.int8(-1)) * self.images.observed
+        return np.pad(sign, ((0, 0), (0, 0), (oh, oh), (ow, ow)))
 
     @property
     def size(self) -> tuple[int, int]:

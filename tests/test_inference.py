@@ -5,8 +5,9 @@ import pytest
 from scipy.signal import convolve2d
 
 from hcnet.images import Images
-from hcnet.model import PartsModel, Tile, codes_of, placements_from_codes
+from hcnet.model import PartsModel, codes_of, placements_from_codes
 from hcnet.objective import Priors, log_joint
+from hcnet.solutions.tiles import Tile
 
 PRIORS = Priors(p_S=0.01, p_W=0.4, p01=0.01, p10=0.01)
 

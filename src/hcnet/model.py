@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,47 +20,12 @@ from hcnet.memory import check_memory
 from hcnet.objective import Priors
 from hcnet.solutions.explanation import NOWHERE, Canvas, Explanation, IntArray
 from hcnet.solutions.improver import Improver
+from hcnet.solutions.tiles import Tile
 
 # Bytes of messages that images or a tile of them may have, and of a position while candidates are
 # looked for.
 TILE_BYTES = 2**28
 POSITION_BYTES = 16
-
-
-class Tile(NamedTuple):
-    """Some of the images, and a rectangle of positions in them."""
-
-    first: int
-    last: int
-    top: int
-    bottom: int
-    left: int
-    right: int
-
-    def halves(self, height: int, width: int) -> list[Tile]:
-        """Two tiles instead of this one; none if it is one image, and no larger than a window."""
-        if self.last - self.first > 1:
-            low, high, half = "first", "last", (self.first + self.last) // 2
-        elif self.bottom - self.top > max(height, self.right - self.left):
-            low, high, half = "top", "bottom", (self.top + self.bottom) // 2
-        elif self.right - self.left > width:
-            low, high, half = "left", "right", (self.left + self.right) // 2
-        elif self.bottom - self.top > height:
-            low, high, half = "top", "bottom", (self.top + self.bottom) // 2
-        else:
-            return []
-        return [self._replace(**{low: half}), self._replace(**{high: half})]
-
-    @staticmethod
-    def pixels(low: int, high: int, window: int, overhang: int) -> tuple[int, int]:
-        """The rows or columns of pixels that matter for positions, with a window on both sides."""
-        return max(low - overhang - window, 0), high - overhang + 2 * window
-
-    def holds(self, placements: IntArray) -> BoolArray:
-        """Which placements are at positions of this tile."""
-        rows, columns = placements[:, 2], placements[:, 3]
-        inside = (self.top <= rows) & (rows < self.bottom)
-        return np.asarray(inside & (self.left <= columns) & (columns < self.right))
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,6 +120,8 @@ def test_glyphs_that_look_alike_have_one_shape():
     assert len(set(data.names)) == len(data.names)
     for character in set(data.characters):
         assert len(set(data.shapes[data.characters == character])) == 1
+    coarse = scanned_text(text="abcdefghijklm", dpi=72, size=(100, 200), random_state=0)
+    assert len(coarse.names) == 13
     bar = np.ones((30, 4), bool)
     assert look_alike(bar, np.ones((31, 4), bool))
     assert look_alike(bar, np.ones((30, 5), bool))

@@ -64,7 +64,7 @@ class ScannedText:
 
     Glyphs that look alike (an I and an l in many fonts) have the same shape: their clean
     renderings differ, at the best offset, in less than 2 % of their ink or in no 2×2 block of
-    pixels.
+    pixels. (Fonts of less than 44 pixels per em are compared at about that size.)
 
     Attributes:
         images: bool (N, 1, H, W), what is observed.

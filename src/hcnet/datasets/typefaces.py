@@ -20,6 +20,7 @@ Floats: TypeAlias = NDArray[np.float32]
 Outline: TypeAlias = tuple[NDArray[np.uint8], int, int]
 
 SCALE = 8  # positions of glyphs are multiples of 1 / SCALE pixels
+_COMPARED_EM = 44  # pixels per em at which glyphs are compared, if the page has fewer
 _SAME_INK = 0.02  # shapes that differ in less of their ink are the same
 
 
@@ -124,23 +125,26 @@ class Face:
         return self.advance(character) + float((starts - ends).min()) / SCALE
 
 
-def coverage_of(outline: NDArray[np.uint8], down: int, right: int) -> Floats:
-    """An outline moved by fine pixels, at the resolution of the page."""
+def coverage_of(outline: NDArray[np.uint8], down: int, right: int, scale: int = SCALE) -> Floats:
+    """An outline moved by fine pixels, with `scale` of them to a pixel; by default, of the page."""
     height, width = (
-        -(-(n + s) // SCALE) for n, s in zip(outline.shape, (down, right), strict=True)
+        -(-(n + s) // scale) for n, s in zip(outline.shape, (down, right), strict=True)
     )
-    fine = np.zeros((height * SCALE, width * SCALE), np.uint8)
+    fine = np.zeros((height * scale, width * scale), np.uint8)
     fine[down : down + outline.shape[0], right : right + outline.shape[1]] = outline
-    blocks = fine.reshape(height, SCALE, width, SCALE)
+    blocks = fine.reshape(height, scale, width, scale)
     return np.asarray(blocks.mean(axis=(1, 3)) / 255, np.float32)
 
 
 def shape_classes(kinds: list[tuple[Face, str]]) -> tuple[list[int], BoolArray, tuple[str, ...]]:
     """The shape of each kind of glyph, and the clean shapes in a common window with their names."""
-    bitmaps = [_trim(coverage_of(*_phase(face.outline(c))) >= 0.5) for face, c in kinds]
+    bitmaps = [_bitmap(face.outline(c), SCALE) for face, c in kinds]
+    # At a low resolution all letters would differ in thin lines only.
+    scale = min(max(round(SCALE * min(face.em for face, _ in kinds) / _COMPARED_EM), 1), SCALE)
+    compared = [_bitmap(face.outline(c), scale) for face, c in kinds]
     parent = list(range(len(kinds)))
     for k, j in itertools.combinations(range(len(kinds)), 2):
-        if parent[k] == k and parent[j] == j and look_alike(bitmaps[k], bitmaps[j]):
+        if parent[k] == k and parent[j] == j and look_alike(compared[k], compared[j]):
             parent[j] = k
     first = sorted(set(parent))
     labels = [first.index(k) for k in parent]
@@ -160,12 +164,10 @@ def shape_classes(kinds: list[tuple[Face, str]]) -> tuple[list[int], BoolArray, 
     return labels, features, tuple(names)
 
 
-def _phase(outline: Outline) -> Outline:
+def _bitmap(outline: Outline, scale: int) -> BoolArray:
+    """The clean shape, cropped to its ink."""
     image, top, left = outline
-    return image, top % SCALE, left % SCALE
-
-
-def _trim(bitmap: BoolArray) -> BoolArray:
+    bitmap: BoolArray = coverage_of(image, top % scale, left % scale, scale) >= 0.5
     if not bitmap.any():
         return np.ones((1, 1), bool)  # thinner than a pixel everywhere
     rows, columns = np.flatnonzero(bitmap.any(1)), np.flatnonzero(bitmap.any(0))

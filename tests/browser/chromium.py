@@ -104,11 +104,15 @@ class Browser:
         self.send("Page.navigate", url=Path(path).resolve().as_uri())
         self.wait("document.readyState === 'complete'")
 
-    def wait(self, condition, tries=200):
+    def wait(self, condition):
         """Until an expression is true."""
+        self.wait_for(lambda: self.value(condition))
+
+    def wait_for(self, condition, tries=200):
+        """Until a function returns something true."""
         for _ in range(tries):
             with contextlib.suppress(RuntimeError):  # between two pages
-                if self.value(condition):
+                if condition():
                     return
             time.sleep(0.05)
         raise AssertionError(f"{condition} did not become true")
@@ -134,8 +138,10 @@ class Browser:
 
     def press(self, key):
         """A key of the keyboard, by its name."""
+        number = {"Tab": 9, "Enter": 13, "Backspace": 8}.get(key, 0)
         for kind in ("keyDown", "keyUp"):
-            self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+            about = {"key": key, "code": key, "windowsVirtualKeyCode": number}
+            self.send("Input.dispatchKeyEvent", type=kind, **about)
 
     def screenshot(self, path):
         """The whole page as a picture."""

@@ -9,7 +9,9 @@ from chromium import Browser, find
 from hcnet import HCN, FeatureLearner, Layer, reporting
 from hcnet.datasets import letters, shapes
 from hcnet.engine.driver import JOINT
+from hcnet.images import part_boxes
 from hcnet.progress import Step
+from hcnet.reading import name_parts, read_names
 
 pytestmark = pytest.mark.skipif(find() is None, reason="there is no chromium; install the package")
 
@@ -79,8 +81,10 @@ def test_a_report_opens_without_errors_and_shows_every_part(browser, report, lea
     size = browser.value("Number(document.getElementById('part-size').value)")
     for k, f in enumerate(shown):
         element = f"document.querySelectorAll('#layers .part canvas')[{k}]"
-        drawn = canvas(browser, element, 12 * size, 12 * size)[::size, ::size]
-        assert ((drawn != 255).any(axis=2) == learner.features_[f, 0]).all()
+        top, left, bottom, right = part_boxes(learner.features_)[f]
+        drawn = canvas(browser, element, (bottom - top) * size, (right - left) * size)
+        own = learner.features_[f, 0, top:bottom, left:right]
+        assert ((drawn[::size, ::size] != 255).any(axis=2) == own).all()
 
 
 def test_a_click_on_a_part_shows_where_it_occurs(browser, report, learned):
@@ -134,7 +138,8 @@ def test_clicks_and_arrow_keys_show_the_parts_that_explain_a_pixel(browser, repo
     i, j = np.argwhere(learner.features_[f, 0])[0]
     browser.click("#image", (c + j + 0.5) * s, (r + i + 0.5) * s)
     assert f"Row {r + i}, column {c + j}: " in explained(browser)
-    assert f"part {f} at row {r}, column {c}" in explained(browser)
+    top, left = part_boxes(learner.features_)[f, :2]
+    assert f"part {f} at row {r + top}, column {c + left}" in explained(browser)
     # From there to all places of the part.
     browser.click("#explained .part")
     assert f"part {f}: " in explained(browser)
@@ -169,7 +174,7 @@ def test_views_show_the_image_the_reconstruction_and_the_errors(browser, report,
 def test_what_is_chosen_survives_reading_the_page_again(browser, report):
     browser.open(report)
     browser.click("#after")
-    browser.click("#layers .part:nth-child(2)")
+    browser.click("#layers .card:nth-child(2) .part")
     browser.click("#image", 40, 40)
     before = browser.value("location.hash"), explained(browser)
     assert "image=" in before[0]
@@ -189,6 +194,87 @@ def test_a_report_fits_wide_and_narrow_windows(browser, report, network, size):
             assert browser.problems() == []
     finally:
         browser.resize(1200, 900)
+
+
+def field(part):
+    return f"#layers input[data-part='{part}']"
+
+
+def typed(browser, part):
+    return browser.value(f'document.querySelector("{field(part)}").value')
+
+
+def test_names_are_typed_saved_as_a_table_and_kept(browser, learned, tmp_path):
+    learner, X = learned
+    named = FeatureLearner.load(learner.save(tmp_path / "a.hcn"))
+    name_parts(named, {0: "A", 1: "wrong"})
+    path = reporting.report(named, tmp_path / "names.html", X)
+    browser.open(path)
+    browser.value("localStorage.clear()")
+    browser.open(path)
+    shown = browser.value(
+        "Array.from(document.querySelectorAll('#layers input'), f => Number(f.dataset.part))"
+    )
+    assert sorted(shown) == list(range(len(named.features_)))
+    assert (typed(browser, 0), typed(browser, 1), typed(browser, 2)) == ("A", "wrong", "")
+    first, second, third, fourth = shown[:4]
+    browser.click(field(first))
+    browser.value("document.activeElement.select()")
+    browser.send("Input.insertText", text='"')
+    for text in (",", " ", "ﷲ"):  # Tab goes to the next field
+        browser.press("Tab")
+        browser.value("document.activeElement.select()")
+        browser.send("Input.insertText", text=text)
+    assert typed(browser, fourth) == "ﷲ"
+    browser.press("Enter")
+    assert f"part {fourth}: " in explained(browser)
+    assert browser.value("document.activeElement.dataset.part") == str(fourth)
+    expected = {first: '"', second: ",", third: " ", fourth: "ﷲ"}
+    if 1 not in expected:
+        browser.click(field(1))
+        browser.value("document.activeElement.select()")
+        browser.press("Backspace")
+        expected[1] = ""  # the model has a name for it
+    names = {0: "A", **expected}
+    count = sum(name != "" for name in names.values())
+    total = len(named.features_)
+    assert browser.value("document.getElementById('named').textContent") == (
+        f"{count} of {total} parts have names"
+    )
+    path = tmp_path / "names.csv"
+    path.write_text(browser.value("namesFile()"), encoding="utf-8")
+    assert read_names(path) == names
+    # The button gives the same file.
+    browser.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path / "d"))
+    browser.click("#save-names")
+    saved = tmp_path / "d" / "names.csv"
+    browser.wait_for(saved.is_file)
+    assert saved.read_bytes() == path.read_bytes()
+    assert browser.problems() == []
+    # They survive reading the page again, and other parts do not get them.
+    browser.value("window.oldPage = true")
+    browser.send("Page.reload")
+    browser.wait("!window.oldPage && document.readyState === 'complete'")
+    assert typed(browser, fourth) == "ﷲ"
+    path.write_text(browser.value("namesFile()"), encoding="utf-8")
+    assert read_names(path) == names
+    other = FeatureLearner(feature_size=12, n_init=1, random_state=0).fit(X[:1])
+    browser.open(reporting.report(other, tmp_path / "other.html", X))
+    assert browser.value("namesFile()") == "part,name\n"
+
+
+def test_a_part_of_the_image_is_named_where_it_is(browser, learned, tmp_path):
+    learner, X = learned
+    browser.open(reporting.report(learner, tmp_path / "place.html", X))
+    placed = learner.placements(X)
+    _, f, r, c = next(row for row in placed if row[0] == 0 and row[2] >= 0 and row[3] >= 0)
+    i, j = np.argwhere(learner.features_[f, 0])[0]
+    s = scale(browser)
+    browser.click("#image", (c + j + 0.5) * s, (r + i + 0.5) * s)
+    browser.click(f"#explained input[data-part='{f}']")
+    browser.value("document.activeElement.select()")
+    browser.send("Input.insertText", text="ß")
+    assert typed(browser, f) == "ß"
 
 
 def test_a_network_is_explained_down_to_its_pixels(browser, network):

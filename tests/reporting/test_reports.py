@@ -13,6 +13,7 @@ from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes, two_bars
 from hcnet.hierarchy.decoding import nodes
 from hcnet.hierarchy.inference import configuration
+from hcnet.images import part_boxes
 from hcnet.reporting import LiveReport, report, summary
 from hcnet.reporting.page import runs
 
@@ -62,10 +63,15 @@ def test_a_report_holds_images_parts_places_and_errors(learned, tmp_path):
     assert (errors == 1).sum() == (X & ~clean).sum()
     assert (errors == 2).sum() == (clean & ~X).sum()
     placed = learner.placements(X)
-    assert [node[1:4] for node in image["nodes"]] == placed[:, 1:].tolist()
+    boxes = part_boxes(learner.features_)
+    corners = placed[:, 2:] + boxes[placed[:, 1], :2]
+    assert [node[1:4] for node in image["nodes"]] == np.c_[placed[:, 1], corners].tolist()
     for part in data["layers"][0]["parts"]:
-        pixels = unpacked(part["pixels"], (7, 7)) > 0
-        np.testing.assert_array_equal(pixels, learner.features_[part["number"], 0])
+        top, left, bottom, right = boxes[part["number"]]
+        pixels = unpacked(part["pixels"], part["size"]) > 0
+        own = learner.features_[part["number"], 0, top:bottom, left:right]
+        np.testing.assert_array_equal(pixels, own)
+        assert part["label"] == ""
         assert part["count"] == (placed[:, 1] == part["number"]).sum()
 
 

@@ -38,6 +38,7 @@ class PartView:
     pixels: str  # runs: 0 paper, k + 1 part k of the first layer, the largest number several parts
     count: int | None = None  # placements in all images
     made_of: str = ""
+    label: str | None = None  # the name that a person gave it; None where there is no field for one
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Content:
     images: list[ImageView] = field(default_factory=list)
     images_note: str = ""
     channels: int = 1
+    parts_key: str = ""  # of parts and their names, to which names that were typed belong
     # Charts: title, HTML, and the same in words for readers who cannot see it.
     pictures: list[tuple[str, str, str]] = field(default_factory=list)
     code: str = ""

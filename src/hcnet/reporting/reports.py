@@ -5,6 +5,7 @@ The content of a report depends on the estimator: a `FeatureLearner`, or a netwo
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import warnings
@@ -22,7 +23,7 @@ from hcnet.estimators.base import plain
 from hcnet.hierarchy.decoding import Configuration, nodes
 from hcnet.hierarchy.inference import configuration
 from hcnet.hierarchy.network import NetworkModel
-from hcnet.images import BoolArray, Images
+from hcnet.images import BoolArray, Images, part_boxes
 from hcnet.plotting.charts import confusion_counts, curve_points
 from hcnet.plotting.drawing import drawn_features
 from hcnet.progress import Step
@@ -248,11 +249,14 @@ def parts_content(
         else:
             made = model.render(placed)
             images = Images(made, np.ones_like(made))
-    content = _parts(model.features_, placed, images is not None)
+    labels = [None] * len(model.features_) if live else model.part_names_.tolist()
+    content = _parts(model.features_, placed, images is not None, labels)
     if images is not None:
         n = shown_images(images).n_images
         made = model.render(placed[placed[:, 0] < n], n, images.size)
-        own = [placed[placed[:, 0] == k, 1:].tolist() for k in range(n)]
+        # Corners of what is seen of the parts, not of their windows.
+        corners = placed + np.pad(part_boxes(model.features_)[placed[:, 1], :2], ((0, 0), (2, 0)))
+        own = [corners[corners[:, 0] == k, 1:].tolist() for k in range(n)]
         content.summary += (
             f" {number_of(len(placed), 'placement')} in {number_of(images.n_images, 'image')} of "
             f"{images.size[0]}×{images.size[1]} pixels."
@@ -272,24 +276,30 @@ def parts_content(
     return content, images
 
 
-def _parts(features: BoolArray, placed: NDArray[np.int64], counted: bool) -> Content:
+def _parts(
+    features: BoolArray, placed: NDArray[np.int64], counted: bool, labels: list[str | None]
+) -> Content:
     F, _, h, w = features.shape
     counts = np.bincount(placed[:, 1], minlength=F) if F else np.zeros(0, int)
-    parts = [
-        PartView(
+    parts = []
+    for f in np.argsort(-counts, kind="stable").tolist():
+        top, left, bottom, right = part_boxes(features[f : f + 1])[0].tolist()
+        seen = features[f, :, top : bottom or 1, left : right or 1].any(axis=0)
+        view = PartView(
             number=f,
             name=f"part {f}",
-            size=(h, w),
-            pixels=runs(np.where(features[f].any(axis=0), f + 1, 0)),
+            size=seen.shape,
+            pixels=runs(np.where(seen, f + 1, 0)),
             count=int(counts[f]) if counted else None,
+            label=labels[f],
         )
-        for f in np.argsort(-counts, kind="stable").tolist()
-    ]
+        parts.append(view)
     return Content(
         title=number_of(F, "part"),
         summary=f"{number_of(F, 'part')} of at most {h}×{w} pixels.",
         layers=[LayerView("Parts", parts)],
         facts=[("Parts", f"{F}", f"in windows of {h}×{w} pixels")],
+        parts_key=digest(features, json.dumps(labels))[:16],
     )
 
 

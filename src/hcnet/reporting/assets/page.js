@@ -83,9 +83,9 @@ function paint(canvas, h, w, scale, colours) {
   small.width = w; small.height = h;
   const bytes = new Uint8ClampedArray(colours.buffer);
   small.getContext("2d").putImageData(new ImageData(bytes, w, h), 0, 0);
-  canvas.width = w * scale; canvas.height = h * scale;
+  canvas.width = Math.ceil(w * scale); canvas.height = Math.ceil(h * scale);
   const context = canvas.getContext("2d");
-  context.imageSmoothingEnabled = false;
+  context.imageSmoothingEnabled = scale < 1;
   context.drawImage(small, 0, 0, w * scale, h * scale);
   return context;
 }
@@ -103,7 +103,61 @@ function drawPart(canvas, part, scale) {
 
 const same = (a, b) => a !== null && b !== null && a.layer === b.layer && a.part === b.part;
 
+// Names that a person types: those of the model first, then those of this browser.
+const nameable = data.layers.flatMap((layer) => layer.parts).filter((part) => part.label !== null);
+const names = new Map(nameable.map((part) => [part.number, part.label]));
+const STORE = `hcnet names ${data.parts_key}`;
+try {
+  for (const [part, name] of JSON.parse(localStorage.getItem(STORE) || "[]")) {
+    if (names.has(part)) names.set(part, String(name));
+  }
+} catch { /* a browser may keep nothing */ }
+
+function countNames() {
+  const typed = [...names.values()].filter(Boolean).length;
+  at("named").textContent = `${typed} of ${names.size} parts have names`;
+}
+
+function typeName(part, name) {
+  names.set(part, name);
+  for (const field of document.querySelectorAll(`input[data-part="${part}"]`)) {
+    if (field.value !== name) field.value = name;
+  }
+  try { localStorage.setItem(STORE, JSON.stringify([...names])); } catch { /* as above */ }
+  countNames();
+}
+
+// A row per part that has a name, or had one in the model.
+function namesFile() {
+  const quoted = (name) => (/[",]|^\s|\s$/.test(name) ? `"${name.replaceAll('"', '""')}"` : name);
+  const rows = nameable.filter((part) => part.label || names.get(part.number))
+    .map((part) => `${part.number},${quoted(names.get(part.number))}\n`);
+  return `part,name\n${rows.join("")}`;
+}
+
+function saveNames() {
+  const link = document.createElement("a");
+  link.download = "names.csv";
+  link.href = `data:text/csv;charset=utf-8,${encodeURIComponent(namesFile())}`;
+  link.click();
+}
+
+function nameField(layer, part) {
+  const field = document.createElement("input");
+  field.dataset.part = part.number;
+  field.setAttribute("aria-label", `name of ${part.name}`);
+  Object.assign(field, { value: names.get(part.number), maxLength: 40, autocomplete: "off",
+    spellcheck: false, autocapitalize: "off", dir: "auto" });
+  field.addEventListener("input", () => typeName(part.number, field.value));
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") choosePart({ layer, part: part.number });
+  });
+  return field;
+}
+
 function card(layer, part, scale, words) {
+  const box = document.createElement("div");
+  box.className = "card";
   const button = document.createElement("button");
   button.type = "button";
   button.className = "part";
@@ -119,7 +173,20 @@ function card(layer, part, scale, words) {
   }
   button.setAttribute("aria-pressed", String(same(chosen.part, { layer, part: part.number })));
   button.addEventListener("click", () => choosePart({ layer, part: part.number }));
-  return button;
+  box.append(button);
+  if (part.label !== null) {
+    button.tabIndex = -1; // Tab goes from name to name, and Enter there is a click here
+    box.append(nameField(layer, part));
+  }
+  return box;
+}
+
+function markChosen() {
+  for (const button of document.querySelectorAll(".part")) {
+    const { layer, part } = button.dataset;
+    const own = { layer: Number(layer), part: Number(part) };
+    button.setAttribute("aria-pressed", String(same(chosen.part, own)));
+  }
 }
 
 function drawLayers() {
@@ -298,10 +365,10 @@ function recall() {
 }
 
 function drawAll() {
-  drawLayers();
   drawControls();
   drawImage();
   explain();
+  markChosen();
   remember();
 }
 
@@ -312,15 +379,25 @@ function choosePixel(r, c) {
 }
 
 function begin() {
-  const sizes = data.layers.flatMap((layer) => layer.parts.map((part) => Math.max(...part.size)));
+  // Parts of different sizes are drawn at the same scale, which suits most of them.
+  const sizes = data.layers.map((layer) => {
+    const sides = layer.parts.map((part) => Math.max(...part.size)).sort((a, b) => a - b);
+    return sides[Math.floor(sides.length / 2)] || 1;
+  });
   at("part-size").value = String(Math.max(1, Math.floor(60 / Math.max(1, ...sizes))));
+  at("naming").hidden = !names.size;
+  at("save-names").addEventListener("click", saveNames);
+  countNames();
   at("part-size").addEventListener("input", drawLayers);
   at("parts-hint").textContent = images.length ? "Click a part to see where it is." : "";
   if (!images.length) { at("places").hidden = true; recall(); drawLayers(); return; }
   at("images-note").textContent = data.images_note;
   const [h, w] = images[0].size;
-  const room = Math.min(640, document.documentElement.clientWidth - 48);
-  at("image-size").value = String(Math.max(1, Math.floor(Math.min(room / w, 640 / h))));
+  const wide = document.documentElement.clientWidth - 48, room = Math.min(640, wide);
+  const size = at("image-size"), fitting = Math.floor(Math.min(room / w, 640 / h));
+  // A page is larger than the screen.
+  if (!fitting) Object.assign(size, { min: "0.1", max: "4", step: "0.1" });
+  size.value = String(fitting || Math.max(0.1, Math.floor((10 * Math.min(wide, 1100)) / w) / 10));
   at("image-size").addEventListener("input", drawImage);
   images.forEach((image, k) => at("which").append(new Option(image.name, String(k))));
   const go = (k) => { chosen.image = k; chosen.pixel = null; drawAll(); };
@@ -347,6 +424,7 @@ function begin() {
     choosePixel(r + i, c + j);
   });
   recall();
+  drawLayers();
   drawAll();
 }
 

@@ -134,12 +134,12 @@ class Checkpoint:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         """The same call returns the same at once, if the fit is over and was not cut short.
 
-        If it has failed, its last checkpoint stays, but not a file without any stage.
+        Otherwise its last checkpoint stays, but not a file without any stage.
         """
         self.close()
         if error is None and self._stepped and not self._cut_short:
             self._try_to_write()
-        elif error is not None and self._empty:
+        elif self._empty:
             self.path.unlink(missing_ok=True)
 
     def close(self) -> None:

@@ -2,8 +2,13 @@
 
 import csv
 import json
+import re
 import signal
+import subprocess
+import sys
+import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +16,9 @@ from PIL import Image
 from running import Terminal, inside, one_sentence, run
 
 from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier
+from hcnet.commands import running
+from hcnet.datasets import letters
+from hcnet.engine.driver import Status
 from hcnet.image_files import read_images
 from hcnet.images import part_boxes
 from hcnet.plotting import show_parts
@@ -26,9 +34,12 @@ def test_learn_gives_what_the_library_gives(parts, folder):
     assert told["parts"] == len(learner.features_) == 2
     assert told["compression_ratio"] == learner.compression_ratio_
     assert told["model"] == str(path)
-    (line,) = said.splitlines()  # and no bar in a pipe
+    line, choices, kept = said.splitlines()[:3]  # and no bar in a pipe
     assert line.startswith("hcnet: 2 images of 24×24 pixels from 2 files.")
     assert line.endswith("Dark pixels are the ink (inverted).")
+    assert choices == "hcnet: windows are 7×7 (--feature-size), the algorithm is refined."
+    assert kept.startswith(f"hcnet: {path}.ckpt keeps the state")
+    assert not Path(f"{path}.ckpt").exists()  # it is finished
 
 
 def test_learn_shows_progress_with_the_time_left_on_a_terminal(folder, tmp_path):
@@ -53,12 +64,112 @@ def test_learn_keeps_what_it_has_when_interrupted(folder, tmp_path):
     with Terminal(
         "learn", folder / "scans", "--feature-size", 7, "--n-init", 8, "-o", path, listening=True
     ) as terminal:
-        terminal.wait_for(b"Refining")
+        terminal.wait_for(b"2 parts")
         terminal.process.send_signal(signal.SIGINT)
         printed, code = terminal.finish()
     assert code == 130
     assert "Interrupted from the keyboard" in printed
     assert FeatureLearner.load(path).features_.shape[2:] == (7, 7)
+
+
+def test_progress_in_a_pipe_is_a_line_every_few_seconds(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(running, "FIRST_LINE", 0.0)
+    monkeypatch.setattr(running, "LINES", 0.01)
+    words = folder / "scans", "--feature-size", 7, "--n-init", 2, "--random-state", 0
+    said = learn(*words, "-o", tmp_path / "a.hcn").stderr
+    assert re.search(
+        r"hcnet: \d+ s, refining, step \d+ of about \d+, \d+ s left; \d parts, \d+ bits\.", said
+    )
+    assert learn(*words, "--quiet", "-o", tmp_path / "b.hcn").stderr == ""
+
+
+LONG = "--feature-size", "20x20", "--n-init", "1", "--random-state", "0"
+
+
+@pytest.fixture(scope="module")
+def text_page(tmp_path_factory):
+    """Letters that take minutes."""
+    path = tmp_path_factory.mktemp("page") / "page.npy"
+    np.save(
+        path, letters(size=(250, 300), n_placements=300, noise=0.05, random_state=0).images[0, 0]
+    )
+    return path
+
+
+def start_learning(page, output, *more):
+    # Tests in the background ignore Ctrl-C, and a child would inherit that.
+    code = (
+        "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "sys.argv[0] = 'hcnet'; runpy.run_module('hcnet', run_name='__main__', alter_sys=True)"
+    )
+    words = ["learn", page, *LONG, "-o", output, *more]
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+    )
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+@pytest.mark.parametrize("moment", [0.5, 3.0, 6.0])
+def test_ctrl_c_is_answered_at_any_moment(text_page, tmp_path, moment, presses):
+    with start_learning(text_page, tmp_path / "half.hcn") as process:
+        time.sleep(moment)
+        began = time.perf_counter()
+        for _ in range(presses):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.1)
+        printed, said = process.communicate(timeout=60)
+        # Two seconds on an idle machine; tests share theirs.
+        assert time.perf_counter() - began < 6
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    saved = (tmp_path / "half.hcn").exists()
+    assert ("Interrupted from the keyboard" in printed) == saved
+    assert saved <= (tmp_path / "half.hcn.ckpt").exists()  # the same command goes on
+
+
+def test_a_command_that_was_killed_goes_on(folder, tmp_path):
+    path = tmp_path / "parts.hcn"
+    words = folder / "scans", "--feature-size", 7, "--n-init", 2, "--random-state", 0
+    whole = learn(*words, "-o", tmp_path / "whole.hcn")
+    with subprocess.Popen(
+        [sys.executable, "-m", "hcnet", "learn", *map(str, words), "--every", "0", "-o", path],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while not (kept := Path(f"{path}.ckpt")).exists() or kept.stat().st_size < 2000:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+    result = learn(*words, "-o", path)
+    assert f"goes on from {kept}" in result.stderr
+    assert not kept.exists()
+    assert _without_time(result.stdout) == _without_time(whole.stdout)
+
+
+def _without_time(text):
+    return [line for line in text.splitlines() if not line.startswith(("Time", "Model"))]
+
+
+def test_a_model_saved_at_ctrl_c_is_replaced_when_the_command_goes_on(folder, tmp_path):
+    path = tmp_path / "parts.hcn"
+    words = folder / "scans", "--feature-size", 7, "--n-init", 1, "--random-state", 0
+    learner = FeatureLearner(feature_size=(7, 7), n_init=1, random_state=0)
+    learner.fit(read_images(folder / "scans").X)
+    learner.status_ = Status.INTERRUPTED.value
+    learner.save(path)
+    assert one_sentence(inside("learn", *words, "-o", path), 3)  # without a checkpoint
+    kept = Path(f"{path}.ckpt")
+    with pytest.warns(UserWarning, match="raise max_seconds"):
+        FeatureLearner(feature_size=7, n_init=1, random_state=0, max_seconds=1e-6).fit(
+            read_images(folder / "scans").X, checkpoint=kept
+        )
+    assert learn(*words, "-o", path).returncode == 0
+    assert FeatureLearner.load(path).status_ == Status.FINISHED.value
+    assert not kept.exists()
+    kept.write_text("something else")
+    assert "choose another name" in one_sentence(inside("learn", *words, "--force", "-o", path))
+    assert kept.read_text() == "something else"
 
 
 def test_a_network_is_learned_from_a_settings_file(network):

@@ -126,6 +126,25 @@ def read(
     return images
 
 
+def checkpoint_path(options: argparse.Namespace) -> Path:
+    """The checkpoint of ``hcnet learn``: as given, or beside the model."""
+    return options.checkpoint or Path(f"{options.output}.ckpt")
+
+
+def goes_on(options: argparse.Namespace) -> bool:
+    """Whether the model to write is there because learning was cut short, and now goes on."""
+    if not (checkpoint_path(options).is_file() and options.output.is_file()):
+        return False
+    from hcnet import load
+    from hcnet.engine.driver import Status
+
+    try:
+        status = getattr(load(options.output), "status_", None)
+    except ValueError:  # no model
+        return False
+    return any(one.cut_short and one.value == status for one in Status)
+
+
 def check_outputs(options: argparse.Namespace) -> None:
     """Raise if a file to write is in the way, has a wrong ending, or cannot be written."""
     for option, kind in options.outputs.items():
@@ -148,7 +167,8 @@ def check_outputs(options: argparse.Namespace) -> None:
         from hcnet.atomic_files import refuse_existing
         from hcnet.checks import check_path
 
-        refuse_existing(check_path(option, path), options.force)
+        overwrite = options.force or (kind == "model" and goes_on(options))
+        refuse_existing(check_path(option, path), overwrite)
         if not os.access(path.parent, os.W_OK):
             raise PermissionError(f"{path.parent} cannot be written to; choose another folder.")
 

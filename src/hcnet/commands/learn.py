@@ -7,12 +7,13 @@ the estimators: an option that is not given is not passed on.
 from __future__ import annotations
 
 import argparse
+import signal
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hcnet import names
-from hcnet.commands import command
+from hcnet.commands import command, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -189,7 +190,8 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
         option = f"--{name.replace('_', '-')}"
         help = f"with --stream: {text}"
         parser.add_argument(option, type=kind, default=argparse.SUPPRESS, metavar="N", help=help)
-    help = "save the state of learning now and then; the same command continues from there"
+    help = "the file that keeps the state of learning, from which the same command goes on "
+    help += "(default: beside the model, and removed at the end)"
     command.add_file(parser, "--checkpoint", help)
     help = "time between two checkpoints"
     parser.add_argument("--every", type=float, metavar="SECONDS", help=help)
@@ -206,7 +208,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     "  hcnet learn shapes.npz --labels shapes.npz --layer n_features=4,size=21 "
     "--layer templates \\\n      --templates-per-class 2 -o shapes.hcn",
     _arguments,
-    output="file",
+    output="model",
     sheet="picture",
     table="file",
     report="report",
@@ -214,7 +216,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 )
 def learn(options: argparse.Namespace) -> int:
     """Learn the parts of images, or a network of them, and write a model file."""
-    from hcnet.engine.driver import Status
+    from hcnet.engine.driver import Status, interruptible
     from hcnet.image_files import files_of_images, read_labels
     from hcnet.plotting import save_picture, show_parts
     from hcnet.reporting import summary
@@ -228,17 +230,28 @@ def learn(options: argparse.Namespace) -> int:
         files = files_of_images(options.images) if options.stream else images.files
         y = read_labels(options.labels, files)
     model = _estimator(options, kind, given, images)
-    _fit(options, model, images, y)
-    model.save(options.output, overwrite=options.force)
+    if kind == PARTS:
+        running.tell_choices(options, model)
+    with interruptible():  # a second Ctrl-C must not keep the model from being saved
+        with running.watched(options, model):
+            _fit(options, model, images, y)
+        interrupted = model.status_ == Status.INTERRUPTED.value
+        if interrupted and kind == PARTS and not len(model.features_):
+            raise KeyboardInterrupt  # nothing to save yet
+        running.save(options, model, interrupted)
+    if interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one more has nothing left to end
     seconds = time.perf_counter() - began
-    if options.sheet is not None:
-        save_picture(show_parts(model), options.sheet, options.force)
-    if options.table is not None:
-        _write_places(options, model, images)
-    _write_reports(options, model, images, y)
+    if not interrupted:  # the rest takes its time
+        if options.sheet is not None:
+            save_picture(show_parts(model), options.sheet, options.force)
+        if options.table is not None:
+            _write_places(options, model, images)
+        _write_reports(options, model, images, y)
     figures = summary(model) | {"seconds": round(seconds, 3), "model": str(options.output)}
+    if kind == PARTS:
+        figures["algorithm"] = getattr(model, "algorithm_", model.algorithm)
     command.print_result(options, figures, _text(figures))
-    interrupted = model.status_ == Status.INTERRUPTED.value
     return command.INTERRUPTED if interrupted else command.DONE
 
 
@@ -287,7 +300,7 @@ def _stream_options(options: argparse.Namespace) -> dict[str, Any]:
 def _fit(
     options: argparse.Namespace, model: Model, images: ImageSet, y: NDArray[Any] | None
 ) -> None:
-    keep: dict[str, Any] = {"checkpoint": options.checkpoint}
+    keep: dict[str, Any] = {"checkpoint": running.checkpoint(options)}
     if options.every is not None:
         keep["every"] = options.every
     if not options.stream:
@@ -340,7 +353,8 @@ def _text(figures: dict[str, Any]) -> str:
         features = " → ".join(str(layer["features"]) for layer in figures["layers"])
         rows += [("Layers", features), ("Classes", ", ".join(map(str, figures["classes"])))]
     else:
-        rows += [("Parts", f"{figures['parts']}")]
+        size = "{}×{}".format(*figures["feature_size"])
+        rows += [("Parts", f"{figures['parts']} in windows of {size}, {figures['algorithm']}")]
     if "placements" in figures:
         rows += [("Placements", f"{figures['placements']:,}")]
         rows += [("Compression", f"{figures['compression_ratio']:.2%} of the bits without parts")]

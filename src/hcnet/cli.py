@@ -28,6 +28,16 @@ TRACEBACK = "HCNET_TRACEBACK"
 ADVICE = {
     "pass overwrite=True to replace it": "pass --force to replace it",
     "pass a file that save() wrote": "pass a model that hcnet learn wrote",
+    "device='cuda' cannot": "--device cuda cannot",
+    "pass device='cpu'": "pass --device cpu",
+}
+# Words of the library that are no commands, and what to do instead.
+ELSEWHERE = {
+    "export": "; models are exported in Python, with hcnet.export",
+    "fit": "; did you mean learn?",
+    "predict": "; did you mean classify?",
+    "train": "; did you mean learn?",
+    "transform": "; did you mean encode?",
 }
 
 
@@ -48,7 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"hcnet: error: {error}", file=sys.stderr)
             return WRONG_ARGUMENTS
     elif words and not words[0].startswith("-"):
-        parser.error(f"there is no command {words[0]!r}{suggestion(words[0], commands)}")
+        instead = ELSEWHERE.get(words[0]) or suggestion(words[0], commands)
+        parser.error(f"there is no command {words[0]!r}{instead}")
     options, rest = parser.parse_known_args(words)
     if rest:
         one = commands[options.command]

@@ -407,3 +407,12 @@ def test_learn_draws_a_sheet_and_writes_a_table_of_places(folder, tmp_path):
     network = ["--layer", "n_features=2,size=5", "--layer", "templates", "-o", tmp_path / "n.hcn"]
     sheet = inside("learn", folder / "scans", *network, "--sheet", tmp_path / "b.png")
     assert "--sheet shows parts" in one_sentence(sheet)
+
+
+def test_a_device_that_is_missing_and_paper_taken_for_ink_are_said(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("hcnet.engine.engines.why_not_cuda", lambda: "there is no GPU")
+    words = "learn", folder / "scans", "--feature-size", 7, "--n-init", 1, "-o", tmp_path / "a.hcn"
+    said = one_sentence(inside(*words, "--device", "cuda"))
+    assert said == "--device cuda cannot be used: there is no GPU; pass --device cpu."
+    result = inside(*words, "--ink", "bright", "--max-seconds", 1)
+    assert "of the pixels are on: is that paper? Try the other side of --ink." in result.stderr

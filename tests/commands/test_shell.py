@@ -68,6 +68,7 @@ def test_options_are_the_parameters_of_the_estimators():
     [
         ([], "hcnet: error: the following arguments are required: COMMAND"),
         (["dance"], "hcnet: error: there is no command 'dance'"),
+        (["export", "x.hcn"], "no command 'export'; models are exported in Python"),
         (["lern", "x.png"], "there is no command 'lern'; did you mean learn?"),
         (["demo"], "hcnet demo: error: the following arguments are required: --output/-o"),
         (["info", "--loud"], "hcnet info: error: unrecognized arguments: --loud"),

@@ -193,3 +193,13 @@ def test_save_and_load(fitted, tmp_path):
     # It can learn again, though the estimated density of tight parts is not one to be given.
     assert found.p_W_ >= 0.5
     loaded.fit(images)
+
+
+def test_a_window_in_the_place_of_the_number_of_parts_is_explained():
+    with pytest.raises(ValueError, match=r"pass feature_size=\(12, 12\)"):
+        FeatureLearner((12, 12)).fit(np.eye(30))
+
+
+def test_text_is_not_advised_to_become_true():
+    with pytest.raises(TypeError, match="say which values are on, for example with X == 'yes'"):
+        FeatureLearner().fit(np.array([["y", "n"], ["n", "y"]]))

@@ -1,5 +1,6 @@
 """What is in a file is what is read, and what cannot be read is said in a sentence."""
 
+import re
 import struct
 import zlib
 
@@ -316,3 +317,19 @@ def test_binarise_takes_the_rarer_side_as_ink():
         binarise(scan(on), threshold="half")
     with pytest.raises(ValueError, match="ink must be one of"):
         binarise(scan(on), ink="blue")
+
+
+def test_images_that_hold_no_parts_are_doubted(tmp_path):
+    rng = np.random.default_rng(0)
+    text = np.where(rng.random((60, 60)) < 0.15, 20, 235) + rng.normal(0, 8, (60, 60))
+    photograph = np.add.outer(np.linspace(0, 120, 60), np.linspace(0, 130, 60))
+    pages = {"text": text, "inverted": 255 - text, "photo": photograph, "blank": text * 0 + 250}
+    said = {}
+    for name, shades in pages.items():
+        Image.fromarray(np.clip(shades, 0, 255).astype(np.uint8)).save(tmp_path / f"{name}.png")
+        said[name] = read_images(tmp_path / f"{name}.png").doubts()
+    assert said["text"] is said["inverted"] is None
+    assert "as in a photograph" in said["photo"]
+    assert "blank" in said["blank"]
+    paper = read_images(tmp_path / "text.png", ink="bright").doubts()
+    assert re.match("8.% of the pixels are on: is that paper", paper)

@@ -62,7 +62,7 @@ def test_a_report_holds_images_parts_places_and_errors(learned, tmp_path):
     errors = unpacked(image["errors"], (24, 30))
     assert (errors == 1).sum() == (X & ~clean).sum()
     assert (errors == 2).sum() == (clean & ~X).sum()
-    placed = learner.placements(X)
+    placed = learner.placements_
     boxes = part_boxes(learner.features_)
     corners = placed[:, 2:] + boxes[placed[:, 1], :2]
     assert [node[1:4] for node in image["nodes"]] == np.c_[placed[:, 1], corners].tolist()
@@ -216,3 +216,12 @@ def test_a_live_report_that_cannot_be_written_does_not_end_learning(learned, tmp
         warnings.simplefilter("error")  # said once
         learner.fit(X)
     assert len(learner.features_) > 0
+
+
+def test_a_report_of_the_training_images_counts_the_placements_of_learning(tmp_path, monkeypatch):
+    X = two_bars(size=(24, 24), n_placements=12, random_state=0).images
+    model = FeatureLearner(feature_size=6, n_init=1, random_state=0).fit(X)
+    model.placements_ = model.placements_[:-1]  # inference would find the last one again
+    text = report(model, tmp_path / "same.html", X).read_text()
+    assert f"{len(model.placements_)} placements in 1 image" in text
+    assert "found anew" in report(model, tmp_path / "other.html", X[..., ::-1]).read_text()

@@ -123,6 +123,8 @@ def read(
     images = read_images(options.images, **how, mask=mask, first=first)
     begins = "" if first is None else "a stream that begins with "
     note(options, f"{begins}{images.summary()}")
+    if doubts := images.doubts():
+        note(options, doubts.replace("Choose the other ink.", "Try the other side of --ink."))
     return images
 
 

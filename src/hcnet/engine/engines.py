@@ -179,7 +179,7 @@ class ReadyEngine:
         return int(min(cuda.current_context().get_memory_info().free, sys.maxsize))
 
 
-class NoDeviceError(RuntimeError):
+class NoDeviceError(ValueError):
     """There is no graphics card that could be used."""
 
 

@@ -18,7 +18,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hcnet.archive.kinds import Contents, Node, list_of, saveable, text
-from hcnet.checkpoint import EVERY, Checkpoint
+from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.checks import check_choice, check_optional_count, check_pair, check_random_state
 from hcnet.engine.driver import Status
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
@@ -356,9 +356,17 @@ class FeatureLearner(TransformerMixin, Estimator):
         given, found = self._explain(X, mask)
         return self._model.compression_ratio(given.images, found)
 
+    def _most_features(self) -> int | None:
+        if isinstance(self.n_features, Sequence) and not isinstance(self.n_features, str):
+            raise ValueError(
+                f"n_features must be one number, got {self.n_features!r}; if that is the window of "
+                f"a part, pass feature_size={self.n_features!r}."
+            )
+        return check_optional_count("n_features", self.n_features, 1, "to leave it open")
+
     def _shape(self, images: Images) -> PartsShape:
         """Number and size of features for such images; 0 features leave the number open."""
-        most = check_optional_count("n_features", self.n_features, 1, "to leave it open")
+        most = self._most_features()
         size = check_feature_size(self.feature_size, images.size, self.border)
         return PartsShape(most or 0, images.n_channels, size, self.border)  # type: ignore[arg-type]
 
@@ -397,7 +405,7 @@ class FeatureLearner(TransformerMixin, Estimator):
             raise ValueError("its stream has other channels than its features")
 
     def _check_parameters(self) -> None:
-        check_optional_count("n_features", self.n_features, 1, "to leave it open")
+        self._most_features()
         check_pair("feature_size", self.feature_size)
         check_choice("border", self.border, get_args(Border))
         check_priors(self)
@@ -430,7 +438,13 @@ class FeatureLearner(TransformerMixin, Estimator):
         self.compression_ratio_ = compression_ratio(found.counts, images)
         self.log_joint_ = log_joint(found.counts, learned.priors)
         self.memory_, self.moves_ = learned.memory, learned.moves
+        self._learned_from = digest(*images.arrays())
         return self._store_run(learned)
+
+    def _knows(self, images: Images) -> bool:
+        """Whether these are the images of `placements_`."""
+        known = getattr(self, "_learned_from", None)
+        return hasattr(self, "placements_") and known == digest(*images.arrays())
 
     def _publish(self, model: PartsModel) -> Self:
         self._model = model

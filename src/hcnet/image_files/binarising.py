@@ -28,6 +28,7 @@ class Binarised:
     missing: BoolArray  # NaN
     threshold: float | None  # None: the image has at most two values
     binary: bool  # the image holds 0 and 1 only, and bright pixels are on
+    grey: float = 0.0  # share of pixels that are neither dark nor bright
 
     def on(self, dark: bool) -> BoolArray:
         """The pixels of ink, which is dark or bright."""
@@ -75,7 +76,15 @@ def split_shades(
     if low == high or (white is not None and _contrast(known, cut) < LEAST_CONTRAST * white):
         middle = low if white is None else white / 2
         return Binarised(np.full(shades.shape, bool(known.mean() > middle)), missing, None, False)
-    return Binarised(shades > cut, missing, None if two_shades else cut, False)
+    return Binarised(shades > cut, missing, None if two_shades else cut, False, _grey(known, cut))
+
+
+def _grey(known: NDArray[Any], threshold: float) -> float:
+    """Share of pixels in the middle half between the mean of the dark and that of the bright."""
+    bright = known > threshold
+    low, high = float(known[~bright].mean()), float(known[bright].mean())
+    quarter = (high - low) / 4
+    return float(((known > low + quarter) & (known < high - quarter)).mean())
 
 
 def _contrast(known: NDArray[Any], threshold: float) -> float:

@@ -34,6 +34,10 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 _DAMAGE = (UnidentifiedImageError, OSError, EOFError, SyntaxError, zipfile.BadZipFile)
 
+# A larger share of pixels that are on is rather the paper.  A larger share of grey pixels is a
+# photograph: if all shades were equally frequent, it were 0.25, and a page at 72 dpi has fewer.
+MOST_INK, MOST_GREY = 0.6, 0.2
+
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
@@ -46,6 +50,9 @@ class ImageSet:
     sizes: list[tuple[int, int]]  # of every image: height and width before padding
     dark: bool  # whether dark pixels are on
     thresholds: list[float | None]  # of every image; None: it needed none
+    grey: float = (
+        0.0  # the largest share of grey pixels of an image, on both sides of its threshold
+    )
 
     def __len__(self) -> int:
         return len(self.X)
@@ -76,6 +83,21 @@ class ImageSet:
         if self.dark:
             text += " Dark pixels are the ink (inverted)."
         return text
+
+    def doubts(self) -> str | None:
+        """Why these may not be images of parts, in a sentence."""
+        observed = self.X.size if self.mask is None else int((~self.mask).sum())
+        on = int(np.count_nonzero(self.X if self.mask is None else self.X & ~self.mask))
+        if not on:
+            return "No pixel is on: the images are blank."
+        if on > MOST_INK * observed:
+            return f"{on / observed:.0%} of the pixels are on: is that paper? Choose the other ink."
+        if self.grey > MOST_GREY:
+            return (
+                f"{self.grey:.0%} of the pixels of an image are neither dark nor bright, as in a "
+                f"photograph: parts of its outlines may be found, if at all."
+            )
+        return None
 
 
 def read_images(
@@ -125,6 +147,7 @@ def read_images(
         sizes=sizes,
         dark=dark,
         thresholds=[one.threshold for one in cut],
+        grey=max(one.grey for one in cut),
     )
 
 

@@ -237,8 +237,9 @@ def parts_content(
     """
     images: Images | None = None
     placed, ratio = np.zeros((0, 4), np.int64), None
-    known = hasattr(model, "placements_")
-    if X is not None and not (live and known):
+    known, anew = hasattr(model, "placements_"), False
+    if X is not None and not (known and (live or model._knows(check_images(X, mask).images))):
+        anew = True
         given, found = model._explain(X, mask)
         images, placed = given.images, model._corners(found, given.images)
         ratio = model._model.compression_ratio(given.images, found)
@@ -261,7 +262,8 @@ def parts_content(
             f" {number_of(len(placed), 'placement')} in {number_of(images.n_images, 'image')} of "
             f"{images.size[0]}×{images.size[1]} pixels."
         )
-        content.facts.append(("Placements", f"{len(placed):,}", "of parts in all images"))
+        where = "of parts, found anew: learning may count others" if anew else "of parts"
+        content.facts.append(("Placements", f"{len(placed):,}", f"{where}, in all images"))
         content.show_images(
             images,
             made,

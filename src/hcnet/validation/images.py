@@ -48,8 +48,8 @@ def check_images(X: ArrayLike, mask: ArrayLike | None = None, warn: bool = True)
     array = as_array("X", X, hint)
     if array.dtype == object or array.dtype.kind in "USmMV":
         raise TypeError(
-            f"X must be an array of numbers or booleans, got dtype {array.dtype}; convert it, for "
-            f"example with X.astype(bool)."
+            f"X must be an array of numbers or booleans, got dtype {array.dtype}; say which values "
+            f"are on, for example with X == 'yes'."
         )
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must hold only 0 and 1.")

@@ -1,5 +1,7 @@
 """Names of parts, and text read from them."""
 
+import re
+
 import numpy as np
 import pytest
 from PIL import ImageFont
@@ -194,6 +196,28 @@ def test_columns_are_read_one_after_the_other_below_a_line_across_them(slope):
     page.line(["The", "end"], end + 100, 570)
     top = " ".join(PROSE.split()[:12])
     assert page.read(slope) == [top, *first, *second, "The end"]
+
+
+def test_initials_quotation_marks_and_the_edge_of_the_next_page_keep_their_lines():
+    page = Typeset(30)
+    words = [f'"{word}"' if len(word) > 6 else word for word in PROSE.split()]
+    page.paragraph(words * 2, 100, 80, 500)
+    first = page.lines
+    page.paragraph(PROSE.split() * 2, 93, 700, 500)
+    second = page.lines
+    for k in range(40):  # letters at the edge of a scan
+        page.line(["r"], 110 + 25 * k, 1500)
+    read = page.read(0.005)
+    text = [re.sub(" r+$", "", line) for line in read if line.strip("r ")]
+    assert text == [*first, *second]
+    page = Typeset(30)
+    page.line(["I"], 136, 0, larger=2.6)
+    page.line(["well", "remember", "my", "arrival"], 100, 40)
+    page.line(["at", "Caltech", "on", "a", "sunny"], 136, 40)
+    page.line(["morning", "in", "the", "autumn"], 172, 0)
+    assert page.read() == [
+        "I well remember my arrival", "at Caltech on a sunny", "morning in the autumn",
+    ]  # fmt: skip
 
 
 def test_a_table_is_read_row_by_row_and_one_word_has_no_gaps():

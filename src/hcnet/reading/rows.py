@@ -23,8 +23,11 @@ NEARLY = 0.98
 GUTTER, COLUMN_WIDTH, COLUMN_HEIGHT = 1.5, 12.0, 10.0
 # Boxes below this share of the height of letters are dots, commas, dashes and accents.
 SMALL = 0.55
+# Boxes above this multiple of it are initials or letters of headlines.
+TALL = 2.2
 # Share of the lower of two heights that is common to boxes of the same line.
 SAME_LINE = 0.5
+FEW = 5  # times fewer characters
 # Distance, in heights of letters, of an accent or dot from its letter.
 ACCENT = 0.5
 
@@ -64,7 +67,7 @@ def columns(boxes: Floats, members: NDArray[np.int64], letter: float) -> list[ND
         end, gutter, union = at, None, inked[at].copy()
         for k in range(at, strips[-1] + 1):
             union |= inked[k]
-            found = _gutter(union, GUTTER * letter / grid)
+            found = _gutter(union, GUTTER * letter / grid, COLUMN_WIDTH * letter / grid)
             if found is None and k > at:
                 break
             if found is not None:
@@ -83,10 +86,12 @@ def columns(boxes: Floats, members: NDArray[np.int64], letter: float) -> list[ND
     return regions + ([np.concatenate(flow)] if flow else [])
 
 
-def _gutter(inked: NDArray[np.bool_], least: float) -> int | None:
-    """Middle of the widest blank run inside, if it is wide enough."""
+def _gutter(inked: NDArray[np.bool_], least: float, side: float) -> int | None:
+    """Middle of the widest blank run that is wide enough and has wide columns on both sides."""
     on = np.flatnonzero(inked)
     gaps = np.diff(on) - 1
+    wide = (on[:-1] - on[0] >= side) & (on[-1] - on[1:] >= side)
+    gaps = np.where(wide, gaps, 0)
     if not len(gaps) or gaps.max() < least:
         return None
     k = int(gaps.argmax())
@@ -124,7 +129,10 @@ def rows_of(boxes: Floats, region: NDArray[np.int64], letter: float) -> list[NDA
     region = region[boxes[region, 1].argsort(kind="stable")]
     heights = boxes[region, 2] - boxes[region, 0]
     letters, small = region[heights >= SMALL * letter], region[heights < SMALL * letter]
-    rows = _follow(boxes, letters, [])
+    tall = boxes[letters, 2] - boxes[letters, 0] > TALL * letter
+    rows = _follow(boxes, letters[~tall], [])
+    rows.sort(key=lambda row: row.top)  # an initial belongs to the first of its lines
+    rows = _follow(boxes, letters[tall], rows)
     for row in rows:
         row.top, row.bottom = np.median(boxes[row.members][:, [0, 2]], axis=0)
     rows, marks = _without_marks(_merged(rows))
@@ -154,12 +162,16 @@ def _follow(boxes: Floats, members: NDArray[np.int64], rows: list[_Row]) -> list
 
 
 def _merged(rows: list[_Row]) -> list[_Row]:
-    """Join rows that are the same line: raised numbers, an initial, a line begun twice."""
+    """Join rows that are the same line: quotation marks, raised numbers, a line begun twice.
+
+    A few characters that reach into a line belong to it.
+    """
     kept: list[_Row] = []
     for row in sorted(rows, key=lambda row: -len(row.members)):
         shares = [other.overlap(row.top, row.bottom) for other in kept]
         best = int(np.argmax(shares)) if kept else 0
-        if kept and shares[best] > (SAME_LINE if len(row.members) > 3 else SAME_LINE / 2):
+        few = kept and len(row.members) <= max(3, len(kept[best].members) / FEW)
+        if kept and shares[best] > (0 if few else SAME_LINE):
             kept[best].members += row.members
         else:
             kept.append(row)

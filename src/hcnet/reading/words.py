@@ -169,7 +169,7 @@ def _even_out(lines: list[_Line], split: float) -> None:
 
 def _word_gap(gaps: Floats) -> float:
     """The gap that best divides those between letters from those between words (Otsu's)."""
-    values = np.sort(np.clip(gaps, -0.5, WIDEST_GAP))
+    values = np.sort(np.maximum(gaps[gaps < WIDEST_GAP], -0.5))
     if len(values) < 2:
         return WIDEST_GAP / 2
     n = np.arange(1, len(values))

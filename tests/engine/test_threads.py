@@ -9,7 +9,8 @@ import numba
 import numpy as np
 import pytest
 
-from hcnet.engine.threads import over_threads
+from hcnet.engine import threads
+from hcnet.engine.threads import over_lanes, over_threads, paced
 
 # Fits in forked children after the parent has used its threads, and at the same time in threads.
 FITS = """
@@ -207,3 +208,37 @@ print(*joblib.Parallel(n_jobs=2, backend="loky")(jobs), sep=",")
 @pytest.mark.parametrize("script", [SPAWN, pytest.param(JOBLIB, marks=pytest.mark.long)])
 def test_fits_in_new_processes_are_those_of_the_parent(run, shown, script):
     assert run(script) == [2 * shown["alone"]]
+
+
+@pytest.mark.parametrize("kind", [paced, over_threads])
+def test_a_loop_in_pieces_has_every_index_once_and_looks_between_two(kind, monkeypatch):
+    monkeypatch.setattr(threads, "_SECONDS", 1e-4)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 1)
+    looks = []
+    monkeypatch.setattr(threads, "look", lambda: looks.append(1))
+    done = []
+
+    def work(first, last):
+        time.sleep(1e-4 * (last - first))
+        done.append((first, last))
+
+    loop = kind(work)
+    for _ in range(2):
+        done.clear()
+        loop(300)
+        assert [k for first, last in done for k in range(first, last)] == list(range(300))
+        assert len(done) > 3
+    assert len(looks) > 6
+
+
+def test_a_loop_in_pieces_ends_early():
+    done = []
+    paced(lambda first, last: done.append(last) or last > 1000)(sys.maxsize)
+    assert 1000 < done[-1] < 10**6
+
+
+def test_a_lane_alone_runs_in_pieces():
+    done = []
+    lane = over_lanes(lambda first, last, order, lanes: done.extend(order[slice(*lanes)]))
+    lane(1, np.arange(500), np.array([0, 500]))
+    assert done == list(range(500))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hcnet.datasets import two_bars
-from hcnet.engine.driver import Limits, Outcome, Status, run
+from hcnet.engine.driver import CutShort, Limits, Outcome, Status, run
 from hcnet.images import Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning import learn as learning
@@ -419,3 +419,33 @@ def test_grow_lengthens_a_bar_whose_placements_disagree_on_the_missing_end():
     assert best.bits < now.bits
     assert best.counts.errors == 0
     assert best.weights().sum() == 7
+
+
+def test_a_move_that_is_given_up_changes_nothing(monkeypatch):
+    """A search whose steps are given up again and again takes the same way as any other."""
+    data = two_bars(size=(24, 24), length=6, n_placements=12, random_state=0)
+    layer = FeatureLayer(0, 1, WINDOW, (24, 24), "full")
+    images = Images(data.images.astype(bool), np.ones(data.images.shape, bool))
+    improver = Improver(Canvas(layer, images), Priors())
+    looks, rng = [0], np.random.default_rng(1)
+
+    def look():
+        looks[0] -= 1
+        if looks[0] == 0:
+            raise CutShort
+
+    monkeypatch.setattr("hcnet.solutions.improver.look", look)
+    monkeypatch.setattr("hcnet.engine.threads.look", look)
+    ends = []
+    for cuts in (False, True):
+        process = search.Search(improver, improver.evaluate([], NOWHERE), np.random.default_rng(0))
+        alive = True
+        while alive:
+            looks[0] = int(rng.integers(1, 60)) * cuts
+            try:
+                alive = process.step()
+            except CutShort as cut:
+                assert cut.intact  # noqa: PT017
+        looks[0] = 0
+        ends.append((process.now.bits, process.statistics, process.now.placements.tolist()))
+    assert ends[0] == ends[1]

@@ -27,7 +27,7 @@ from hcnet.engine.driver import look
 # Pieces of a loop per thread: the last to finish keeps the others waiting for a quarter at most.
 _PIECES = 4
 # Seconds that a piece of a loop takes, about, the indices of a first one, and how pieces may grow.
-_SECONDS, _FIRST, _GROWTH = 0.05, 16, 8
+_SECONDS, _FIRST, _GROWTH = 0.05, 64, 8
 
 Result = TypeVar("Result")
 

@@ -199,14 +199,14 @@ def test_columns_are_read_one_after_the_other_below_a_line_across_them(slope):
 
 
 def test_initials_quotation_marks_and_the_edge_of_the_next_page_keep_their_lines():
-    page = Typeset(30)
+    page = Typeset()
     words = [f'"{word}"' if len(word) > 6 else word for word in PROSE.split()]
-    page.paragraph(words * 2, 100, 80, 500)
+    page.paragraph(words * 2, 100, 80, 700)
     first = page.lines
-    page.paragraph(PROSE.split() * 2, 93, 700, 500)
+    page.paragraph(PROSE.split() * 2, 93, 900, 700)
     second = page.lines
     for k in range(40):  # letters at the edge of a scan
-        page.line(["r"], 110 + 25 * k, 1500)
+        page.line(["r"], 110 + 35 * k, 1900)
     read = page.read(0.005)
     text = [re.sub(" r+$", "", line) for line in read if line.strip("r ")]
     assert text == [*first, *second]

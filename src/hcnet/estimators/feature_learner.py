@@ -85,8 +85,8 @@ class FeatureLearner(TransformerMixin, Estimator):
     max_seconds : float or None, default=None
         Stop after about this time with the best solution so far.
     max_memory : int or None, default=None
-        Bytes that message passing may take, to learn and to find parts in other images; a run that
-        would need more fails before it starts.  None: as much as the machine has.
+        Bytes that message passing may take.  Learning that would need more fails before it starts;
+        parts are found in smaller tiles of the images.  None: as much as the machine has.
     engine : str or Engine, default="active"
         How messages are stored: "active", "beliefs", "dense" or "reference", or an `hcnet.Engine`,
         which also sets the schedule and the damping of their updates.

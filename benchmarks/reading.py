@@ -20,9 +20,11 @@ from hcnet.datasets import scanned_text
 from hcnet.datasets.scanned_text import ScannedText
 from hcnet.metrics import character_error_rate
 from hcnet.reading import name_parts, read_text
+from hcnet.reading.words import page_lines
 
 # A tenth of a letter page is enough for a quick look.
 QUICK_SIZE = (700, 1400)
+KEYS = ("wrong", "wrong_new", "wrong_layout")
 NOTHING = " "  # the name of a piece whose letter is named by another part
 
 
@@ -54,12 +56,21 @@ def error_rate(model: FeatureLearner, pages: ScannedText, first: int, last: int)
     return character_error_rate("\n".join(texts), "\n".join(map("\n".join, pages.text[first:last])))
 
 
+def layout_error_rate(pages: ScannedText) -> float:
+    """The same for the first page with every glyph known: errors of lines and spaces alone."""
+    first = pages.pages == 0
+    boxes = pages.boxes[first]
+    boxes = np.hstack([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]])
+    lines = page_lines(boxes, pages.characters[first].astype(object))
+    return character_error_rate("\n".join(lines), "\n".join(pages.text[0]))
+
+
 def report(rows: list[Row]) -> str:
     """The table: a row per strength of the degradation."""
     lines = []
     for strength in sorted({row["strength"] for row in rows}):
         mine = [row for row in rows if row["strength"] == strength]
-        shares = [[100 * row[key] for row in mine] for key in ("wrong", "wrong_new")]
+        shares = [[100 * row[key] for row in mine] for key in KEYS]
         lines.append(
             [
                 f"{strength:g}",
@@ -71,7 +82,7 @@ def report(rows: list[Row]) -> str:
             ]
         )
     header = ["strength", "seeds", "characters", "parts", "wrong %", "wrong % on a new page"]
-    return table([*header, "seconds to learn"], lines)
+    return table([*header, "with all glyphs known", "seconds to learn"], lines)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -99,6 +110,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
                 parts=len(model.features_),
                 wrong=error_rate(model, pages, 0, 1),
                 wrong_new=error_rate(model, pages, 1, 2),
+                wrong_layout=layout_error_rate(pages),
                 seconds=seconds,
             )
             print(bench.rows[-1], flush=True)

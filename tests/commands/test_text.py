@@ -20,6 +20,9 @@ def test_names_are_stored_in_the_model_or_in_another(parts, tmp_path, hcnet):
     assert "exists already" in one_sentence(
         inside("name", model, names, "-o", tmp_path / "named.hcn"), 3
     )
+    assert "part 1 l" in run("show", tmp_path / "named.hcn").stdout
+    shown = json.loads(run("show", tmp_path / "named.hcn", "--json").stdout)
+    assert shown["part_names"][:2] == ["-", "l"]
     told = json.loads(run("name", model, names, "--json").stdout)
     assert told == {"model": str(model), "named": 2, "parts": parts[1]["parts"]}
     assert model.read_bytes() == (tmp_path / "named.hcn").read_bytes()

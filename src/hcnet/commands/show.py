@@ -76,7 +76,8 @@ def _parts_text(model: Any, figures: dict[str, Any]) -> str:
         *_shared_rows(figures),
         ("Density", f"p_S {figures['p_S']:.2g}, p_W {figures['p_W']:.2g}"),
     ]
-    return f"{command.aligned(rows)}\n\n{_sheet(model.features_, 'part')}".rstrip()
+    names = model.part_names_.tolist()
+    return f"{command.aligned(rows)}\n\n{_sheet(model.features_, 'part', names)}".rstrip()
 
 
 def _network_text(model: Any, figures: dict[str, Any]) -> str:
@@ -112,10 +113,11 @@ def _shared_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _sheet(features: Any, name: str) -> str:
+def _sheet(features: Any, name: str, names: list[str] | None = None) -> str:
     from hcnet.plotting.drawing import text_sheet
 
-    captions = [f"{name} {f}" for f in range(len(features))]
+    names = names or [""] * len(features)
+    captions = [f"{name} {f} {own}".rstrip() for f, own in enumerate(names)]
     return text_sheet(list(features), captions, shutil.get_terminal_size().columns)
 
 

@@ -223,6 +223,8 @@ def parts_figures(model: Any) -> dict[str, Any]:
         "p10": model.p10_,
         "pixels_per_part": model.features_.sum(axis=(1, 2, 3)).tolist(),
     }
+    if any(model.part_names_):
+        figures["part_names"] = model.part_names_.tolist()
     if hasattr(model, "placements_"):
         figures["placements"] = len(model.placements_)
     return figures

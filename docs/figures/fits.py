@@ -171,7 +171,7 @@ def draw_report() -> None:
     with tempfile.TemporaryDirectory() as folder, Browser(1100, 900) as browser:
         path = report(learner, Path(folder) / "report.html", X, names=["page.png"])
         browser.open(path)
-        browser.click("#layers .part:nth-child(2)")
+        browser.click("#layers .card:nth-child(2) .part")
         _, _, row, column = next(
             place for place in learner.placements_ if place[1] == 1 and 40 < place[2] < 120
         )

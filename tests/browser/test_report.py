@@ -90,7 +90,7 @@ def test_a_report_opens_without_errors_and_shows_every_part(browser, report, lea
 def test_a_click_on_a_part_shows_where_it_occurs(browser, report, learned):
     learner, X = learned
     browser.open(report)
-    placed = learner.placements(X)
+    placed = learner.placements_
     part = int(placed[placed[:, 0] == 1][0, 1])
     browser.click(f"#layers .part[data-part='{part}']")
     counts = [int(((placed[:, 1] == part) & (placed[:, 0] == n)).sum()) for n in range(2)]
@@ -131,7 +131,7 @@ def _covered(learner, placed, y, x):
 def test_clicks_and_arrow_keys_show_the_parts_that_explain_a_pixel(browser, report, learned):
     learner, X = learned
     browser.open(report)
-    placed = learner.placements(X)
+    placed = learner.placements_
     placed = placed[placed[:, 0] == 0]
     s = scale(browser)
     _, f, r, c = next(row for row in placed if row[2] >= 0 and row[3] >= 0)
@@ -155,7 +155,7 @@ def test_clicks_and_arrow_keys_show_the_parts_that_explain_a_pixel(browser, repo
 
 def test_views_show_the_image_the_reconstruction_and_the_errors(browser, report, learned):
     learner, X = learned
-    clean = learner.denoise(X)
+    clean = learner.render(learner.placements_)
     browser.open(report)
     s = scale(browser)
 
@@ -266,7 +266,7 @@ def test_names_are_typed_saved_as_a_table_and_kept(browser, learned, tmp_path):
 def test_a_part_of_the_image_is_named_where_it_is(browser, learned, tmp_path):
     learner, X = learned
     browser.open(reporting.report(learner, tmp_path / "place.html", X))
-    placed = learner.placements(X)
+    placed = learner.placements_
     _, f, r, c = next(row for row in placed if row[0] == 0 and row[2] >= 0 and row[3] >= 0)
     i, j = np.argwhere(learner.features_[f, 0])[0]
     s = scale(browser)

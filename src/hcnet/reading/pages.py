@@ -61,8 +61,8 @@ def read_text(model: Any, X: ArrayLike, mask: ArrayLike | None = None) -> list[l
 def read_pages(model: Any, X: ArrayLike, mask: ArrayLike | None = None) -> list[PageText]:
     """As `read_text`, with the number of placeholders of each kind."""
     check_has_parts(model)
-    placed = model.placements(X, mask)
-    images = check_images(X, mask, warn=False).images
+    images = check_images(X, mask).images
+    placed = model.placements_ if model._knows(images) else model.placements(X, mask)
     made = model.render(placed, images.n_images, images.size)
     own, areas = part_boxes(model.features_), model.features_.sum(axis=(1, 2, 3))
     pages = []

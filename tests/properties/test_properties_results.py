@@ -30,6 +30,7 @@ from hcnet import (
     Layer,
     TemplateClassifier,
     plotting,
+    reading,
 )
 from hcnet.export import from_dict, to_dict, to_onnx
 from hcnet.reporting import report, summary
@@ -354,3 +355,38 @@ def test_a_picture_is_saved_where_it_may(place, picture, path, overwrite):
         assert found.suffix.lower() == ".png"
         with Image.open(found) as again:
             assert again.size == picture.size
+
+
+# --- text -------------------------------------------------------------------------------------
+
+READING = ("name_parts", "read_pages", "read_text", "PageText")
+PART = st.one_of(st.integers(-1, 4), st.sampled_from([0, 1, "0", None, 1.5, np.int64(1)]))
+
+
+@given(
+    st.sampled_from(PICTURED),
+    st.one_of(st.dictionaries(PART, st.one_of(st.text(max_size=50), anything())), anything()),
+    st.one_of(images(side=SIDE), anything()),
+)
+@about(*(f"hcnet.reading.{name}" for name in READING), examples=60)
+def test_any_names_and_the_text_that_they_make(models, kind, names, pictures):
+    model = models[kind]
+    outcome(reading.name_parts, model, names)
+    pages = outcome(reading.read_pages, model, pictures)
+    lines = outcome(reading.read_text, model, pictures)
+    fits = kind == "FeatureLearner" and outcome(model.placements, pictures) is not None
+    assert (pages is not None) == (lines is not None) == fits
+    if fits:
+        assert lines == [page.lines for page in pages]
+        assert all(line.strip() == line != "" for page in lines for line in page)
+        reading.name_parts(model, dict.fromkeys(range(len(model.features_)), ""))
+
+
+@given(st.one_of(st.text(), st.binary()), st.sampled_from(["", "part,name\n", "part;name\r\n"]))
+@about("hcnet.reading.read_names", examples=200)
+def test_any_names_file(tmp_path, content, header):
+    path = tmp_path / "names.csv"
+    content = content if isinstance(content, bytes) else content.encode(errors="surrogatepass")
+    path.write_bytes(header.encode() + content)
+    found = outcome(reading.read_names, path)
+    assert found is None or all(type(k) is int and type(v) is str for k, v in found.items())

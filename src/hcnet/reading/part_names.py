@@ -26,6 +26,11 @@ def name_parts(model: Any, names: Mapping[int, str]) -> None:
     pieces of letters, such as the dots of i and j, and for specks and rules.
     """
     check_has_parts(model)
+    if not isinstance(names, Mapping):
+        raise TypeError(
+            f"names must be a dictionary of part numbers and names, got {reprlib.repr(names)}; "
+            f"pass for example {{0: 'e'}}."
+        )
     n_parts = len(model.features_)
     changed = model.part_names_.copy()
     for part, name in names.items():
@@ -56,8 +61,8 @@ def read_names(path: str | os.PathLike[str]) -> dict[int, str]:
         return _parse_names(content.decode("utf-8-sig"))
     except (ValueError, csv.Error) as error:  # bytes that are no UTF-8 are a ValueError
         raise ValueError(
-            f"{path} is not a file of names ({error}); its first line is part,name, and each other "
-            f"line holds the number of a part, a comma and its name: 12,e"
+            f"{path} is not a file of names ({error}); write part,name into its first line, and "
+            f"into each other line the number of a part and its name, such as 12,e."
         ) from None
 
 

@@ -46,7 +46,14 @@ def true_names(features: Any, placements: Any, truth: ScannedText) -> dict[int, 
     found: dict[int, Counter[str]] = {}
     for k, f in enumerate(placements[:, 1].tolist()):
         found.setdefault(f, Counter())[texts.get(k, NOTHING)] += 1
-    return {f: texts.most_common(1)[0][0] for f, texts in found.items()}
+    return {f: _name(texts) for f, texts in found.items()}
+
+
+def _name(texts: Counter[str]) -> str:
+    """The commonest text; a dot that is also a full stop is named so, above however many stems."""
+    nothing = texts.pop(NOTHING, 0)
+    known = texts.total()
+    return texts.most_common(1)[0][0] if known > nothing / 10 else NOTHING
 
 
 def error_rate(model: FeatureLearner, pages: ScannedText, first: int, last: int) -> float:

@@ -234,10 +234,12 @@ def test_a_table_is_read_row_by_row_and_one_word_has_no_gaps():
     assert page_lines(np.array([[3, 3, 9, 9]]), np.array([" "], object)) == []
 
 
-@pytest.mark.parametrize("pieces", ["e´é", "e.ė", "cxcx", ",cç", "--=", "ı ı"])
+@pytest.mark.parametrize("pieces", ["e´é", "e.ė", "cxcx", ".l!", ",cç", "--=", "ı ı"])
 def test_pieces_above_each_other_become_a_character_where_there_is_one(pieces):
     lower, upper, text = pieces[0], pieces[1], pieces[2:]
     boxes = np.array([[40, 0, 60, 16], [30, 4, 36, 12], [40, 20, 60, 36], [40, 40, 60, 56]])
+    if lower == ".":
+        boxes[:2] = [[57, 6, 60, 10], [32, 6, 52, 10]]
     if lower in "-,":
         boxes[:2] = (
             [[58, 4, 62, 12], [40, 0, 56, 16]]

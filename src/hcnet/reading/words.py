@@ -28,7 +28,7 @@ STACKS = {
     ("j", "."): "j",
     (".", "?"): "?",
     (".", "!"): "!",
-    (".", "'"): "!",
+    **{(".", stroke): "!" for stroke in ("i", "ı", "l", "I", "|", "'")},
     ("?", "."): "¿",
 }
 # Marks above a letter, and below it, as combining characters.

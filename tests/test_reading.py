@@ -237,15 +237,13 @@ def test_a_table_is_read_row_by_row_and_one_word_has_no_gaps():
 @pytest.mark.parametrize("pieces", ["e´é", "e.ė", "cxcx", ".l!", ",cç", "--=", "ı ı"])
 def test_pieces_above_each_other_become_a_character_where_there_is_one(pieces):
     lower, upper, text = pieces[0], pieces[1], pieces[2:]
-    boxes = np.array([[40, 0, 60, 16], [30, 4, 36, 12], [40, 20, 60, 36], [40, 40, 60, 56]])
-    if lower == ".":
-        boxes[:2] = [[57, 6, 60, 10], [32, 6, 52, 10]]
-    if lower in "-,":
-        boxes[:2] = (
-            [[58, 4, 62, 12], [40, 0, 56, 16]]
-            if lower == ","
-            else [[52, 0, 55, 16], [45, 0, 48, 16]]
-        )
+    stacks = {
+        ".": [[57, 12, 60, 16], [32, 12, 52, 16]],
+        ",": [[58, 4, 62, 12], [40, 0, 56, 16]],
+        "-": [[52, 0, 55, 16], [45, 0, 48, 16]],
+    }
+    stack = stacks.get(lower, [[40, 0, 60, 16], [30, 4, 36, 12]])
+    boxes = np.array([*stack, [40, 20, 60, 36], [40, 40, 60, 56]])
     names = np.array([lower, upper, "n", "n"], object)
     assert page_lines(boxes, names) == [f"{text}nn"]
 

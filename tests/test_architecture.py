@@ -23,7 +23,7 @@ LAYERS = (
     ("checkpoint",),
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
     ("engine.placements", "progress", "environment"),
-    ("model", "refine"),
+    ("model", "refine", "soft"),
     ("learning",),
     ("factorization", "hierarchy", "templates"),
     ("online",),

@@ -142,6 +142,19 @@ class PartsModel:
         ]
         return np.asarray((np.array(alone, np.float64) + logit(p_S)) / np.log(2))
 
+    def fill(self, images: Images, found: Explanation) -> BoolArray:
+        """Images with their missing pixels as the features have them."""
+        made = self.reconstruct(found.placements, images.n_images, images.size)
+        return np.where(images.observed, images.pixels, made)
+
+    def denoise(self, images: Images, found: Explanation) -> BoolArray:
+        """Images as the features make them."""
+        return self.reconstruct(found.placements, images.n_images, images.size)
+
+    def log_joint(self, found: Explanation) -> float:
+        """Joint log-probability of images, placements and features."""
+        return objective.log_joint(found.counts, self.priors)
+
     def compression_ratio(self, images: Images, explanation: Explanation) -> float:
         """The paper's ratio; features without a placement in these images cost nothing."""
         improver = Improver(Canvas(self.layer(images.size), images), Priors())

@@ -36,6 +36,7 @@ _LINE = 16  # float32 numbers in a line of cache
 _INNER: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True}
 
 inlined: Any = nb.njit(forceinline=True, **_INNER)
+called: Any = nb.njit(**_INNER)  # by several compiled functions, whose sums it keeps in order
 entry: Any = nb.njit(cache=True, **_OPTIONS)  # called from Python
 
 

@@ -17,21 +17,25 @@ from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.archive.kinds import Contents, Node, list_of, saveable, text
+from hcnet.archive.kinds import Contents, Kind, Node, list_of, saveable, text
 from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.checks import check_choice, check_optional_count, check_pair, check_random_state
-from hcnet.engine.driver import Status
+from hcnet.engine.driver import Status, interruptible
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator, takes_images
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
-from hcnet.learning.learn import AUTO_FEATURES, Learned, learn
+from hcnet.learning.learn import AUTO_FEATURES, Learned, LearningOptions, learn
 from hcnet.memory import check_memory
 from hcnet.model import PARTS_MODEL, PartsModel, codes_of, placements_from_codes
+from hcnet.names import ALGORITHMS
 from hcnet.objective import compression_ratio, estimate, log_joint
 from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
 from hcnet.online.stream import Minibatch, grouped
 from hcnet.progress import Callback
+from hcnet.soft.pieces import many_pieces
+from hcnet.soft.soft_learning import SoftLearned, learn_soft
+from hcnet.soft.soft_model import SOFT_MODEL, SoftExplanation, SoftModel
 from hcnet.solutions.explanation import Explanation
 from hcnet.validation.images import (
     ImageInput,
@@ -51,6 +55,14 @@ from hcnet.validation.parameters import (
     check_priors,
 )
 
+# The window of a feature that is given none.
+WINDOW = (12, 12)
+# A model with parts that repeat exactly, or with soft ones.
+ANY_MODEL = Kind(
+    lambda model: (SOFT_MODEL if isinstance(model, SoftModel) else PARTS_MODEL).write(model),
+    lambda node, now: (SOFT_MODEL if "copies" in node else PARTS_MODEL).read(node),
+)
+
 
 @dataclass(eq=False, repr=False)
 class FeatureLearner(TransformerMixin, Estimator):
@@ -65,13 +77,17 @@ class FeatureLearner(TransformerMixin, Estimator):
     n_features : int or None, default=None
         The largest number of features; features that do not pay for themselves are pruned.  None
         leaves the number open.
-    feature_size : int or (int, int), default=(12, 12)
-        Height and width of the window of a feature: at least the size of the largest part.
+    feature_size : int, (int, int) or None, default=None
+        Height and width of the window of a feature: at least the size of the largest part.  None:
+        as large as the parts are if they are soft, else 12×12.
     border : {"full", "valid"}, default="full"
         Whether placements may reach over the border of the image, or must lie inside (paper).
-    algorithm : {"refined", "mpmp"}, default="refined"
-        "mpmp": max-product message passing, the paper's algorithm.  "refined": then also a search
-        whose moves are kept if the joint probability rises.
+    algorithm : {"auto", "refined", "mpmp", "soft"}, default="auto"
+        "soft": parts that repeat approximately, as in scans; see `feature_probabilities_`.
+        "refined": parts that repeat exactly, by message passing and then a search whose moves are
+        kept if the joint probability rises.  "mpmp": max-product message passing alone, the
+        paper's algorithm.  "auto": "refined" if a `feature_size` or an option of it is given, else
+        whichever of "soft" and "refined" fits how parts repeat; `algorithm_` says which.
     p_S, p_W, p01, p10 : float or None, default=None
         Probability that a placement is on, that a weight is on, that an on pixel is seen off,
         that an off pixel is seen on; each strictly between 0 and 0.5.  None: chosen by the
@@ -105,6 +121,10 @@ class FeatureLearner(TransformerMixin, Estimator):
     ----------
     features_ : ndarray of bool, shape (n_features, channels, height, width)
         The learned parts, the most used first; refined ones lie in the middle of their windows.
+    feature_probabilities_ : ndarray of float, shape as `features_`
+        Of soft parts: the share of their copies in which a pixel is on.
+    algorithm_ : str
+        The algorithm that was used.
     placements_ : ndarray of int, shape (n_placements, 4)
         Their placements in the training images: image, feature, row and column of the top left
         corner of the window (negative where it reaches over the border).
@@ -133,14 +153,14 @@ class FeatureLearner(TransformerMixin, Estimator):
     """
 
     _kind = "FeatureLearner"
-    _model_kind = PARTS_MODEL
-    _model: PartsModel = field(init=False)
+    _model_kind = ANY_MODEL
+    _model: PartsModel | SoftModel = field(init=False)
 
     n_features: int | None = None
-    feature_size: int | Sequence[int] = (12, 12)
+    feature_size: int | Sequence[int] | None = None
     _: KW_ONLY
     border: str = "full"
-    algorithm: str = "refined"
+    algorithm: str = "auto"
     p_S: float | None = None
     p_W: float | None = None
     p01: float | None = None
@@ -170,21 +190,67 @@ class FeatureLearner(TransformerMixin, Estimator):
         many seconds.  If the process ends, the same call continues from there, to the same result.
         """
         images = check_images(X, mask).images
-        layer = self._shape(images).layer(images.size)
-        priors, options = check_priors(self), check_learning(self, ready=True)
+        check_priors(self)
+        options, soft = (
+            check_learning(self, ready=True, algorithms=ALGORITHMS),
+            self._may_be_soft(images),
+        )
+        with self._keeping(checkpoint, every, "fit", *images.arrays()) as keeper, interruptible():
+            learned = self._learn_soft(images, options, keeper) if soft else None
+            if learned is None or (self.algorithm == "auto" and not learned.soft):
+                ratio = self._learn(images, options, keeper, learned).compression_ratio_
+                if learned is not None and (learned.soft is False or ratio < learned.ratio):
+                    learned = None
+            if learned is not None:
+                self._store_soft(learned, images)
+        self._learned_from = digest(*images.arrays())
+        if images.pixels[images.observed].any():
+            self._warn_if_empty()
+        return self
+
+    def _may_be_soft(self, images: Images) -> bool:
+        """Whether soft parts are asked for, or possible where the algorithm is left open."""
+        if self.algorithm == "soft" and images.n_channels > 1:
+            raise ValueError(
+                f"algorithm='soft' learns from images with one channel, and X has "
+                f"{images.n_channels}; use algorithm='refined'."
+            )
+        if self.algorithm != "auto":
+            return self.algorithm == "soft"
+        exact = (self.p_S, self.p_W, self.p01, self.p10, self.n_init, self.max_iter)
+        left_open = self.feature_size is None and self.border == "full" and not any(exact)
+        return left_open and images.n_channels == 1 and many_pieces(images)
+
+    def _learn_soft(
+        self, images: Images, options: LearningOptions, keeper: Checkpoint | None
+    ) -> SoftLearned:
+        largest = (
+            None if self.feature_size is None else check_pair("feature_size", self.feature_size)
+        )
+        progress = self._progress(lambda now: self._copy()._store_soft(now, images))
+        limits = largest, self._most_features(), options.max_seconds
+        return learn_soft(images, *limits, self._generator(keeper), progress, keeper)
+
+    def _learn(
+        self,
+        images: Images,
+        options: LearningOptions,
+        keeper: Checkpoint | None,
+        soft: SoftLearned | None,
+    ) -> Self:
+        """Learn parts that repeat exactly, in the time that soft ones have left."""
+        layer, priors = self._shape(images).layer(images.size), check_priors(self)
+        if soft is not None and options.max_seconds is not None:
+            options = replace(options, max_seconds=max(options.max_seconds - soft.seconds, 1e-3))
 
         def running(found: Explanation) -> FeatureLearner:
             now = Learned(found, estimate(found.counts, priors), Status.RUNNING, 0, 0.0, 0)
             return self._copy()._store(now, layer, images)
 
-        progress = self._progress(running)
-        with self._keeping(checkpoint, every, "fit", *images.arrays()) as keeper:
-            rng = self._generator(keeper)
-            learned = learn(images, layer, priors, options, rng, progress, keeper)
-        self._store(learned, layer, images)
-        if images.pixels[images.observed].any():
-            self._warn_if_empty()
-        return self
+        rng, progress = self._generator(keeper), self._progress(running)
+        return self._store(
+            learn(images, layer, priors, options, rng, progress, keeper), layer, images
+        )
 
     def fit_stream(
         self,
@@ -226,7 +292,7 @@ class FeatureLearner(TransformerMixin, Estimator):
             n_images, rng = stream_length(source), self._generator(keeper)
             batches, total = reading.minibatches(singles, n_images, rng)
             stream, batches = self._stream_of(batches, reading.forgetting, keeper=keeper)
-            refine = self.algorithm == "refined"
+            refine = self.algorithm != "mpmp"
             self._learn_stream(stream, batches, total, stream.refined if refine else None, keeper)
         if refine:
             self._warn_if_empty()
@@ -338,21 +404,27 @@ class FeatureLearner(TransformerMixin, Estimator):
         return self._model.reconstruct(inside, n, size)
 
     def denoise(self, X: ArrayLike, mask: ArrayLike | None = None) -> BoolArray:
-        """The reconstruction of X by its parts, without the noise; in the shape of X."""
-        given, filled = self._reconstruction(X, mask)
-        return given.restore(filled)
+        """X without noise, in its shape: as its parts make it.
+
+        Soft parts take flips back and leave the rest of X as it is.
+        """
+        given, found = self._explain(X, mask)
+        return given.restore(self._model.denoise(given.images, found))
 
     def inpaint(self, X: ArrayLike, mask: ArrayLike) -> BoolArray:
         """X with the pixels under the mask filled in; the others do not change."""
-        given, filled = self._reconstruction(X, mask)
-        return given.restore(np.where(given.images.observed, given.images.pixels, filled))
+        given, found = self._explain(X, mask)
+        return given.restore(self._model.fill(given.images, found))
 
     def score(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> float:
         """Joint log-probability of X, the placements found in it, and the features."""
-        return log_joint(self._explain(X, mask)[1].counts, self._model.priors)
+        return self._model.log_joint(self._explain(X, mask)[1])
 
     def compression_ratio(self, X: ArrayLike, mask: ArrayLike | None = None) -> float:
-        """(E(S) + E(W) + E(X-R)) / E(X), as in the paper's Table 1; the parts save bits below 1."""
+        """(E(S) + E(W) + E(X-R)) / E(X), as in the paper's Table 1; the parts save bits below 1.
+
+        With soft parts, E(X-R) is the code of X given them.
+        """
         given, found = self._explain(X, mask)
         return self._model.compression_ratio(given.images, found)
 
@@ -367,7 +439,10 @@ class FeatureLearner(TransformerMixin, Estimator):
     def _shape(self, images: Images) -> PartsShape:
         """Number and size of features for such images; 0 features leave the number open."""
         most = self._most_features()
-        size = check_feature_size(self.feature_size, images.size, self.border)
+        size = self.feature_size
+        if size is None:
+            size = tuple(min(*pair) for pair in zip(WINDOW, images.size, strict=True))
+        size = check_feature_size(size, images.size, self.border)
         return PartsShape(most or 0, images.n_channels, size, self.border)  # type: ignore[arg-type]
 
     def _stream_of(
@@ -379,7 +454,10 @@ class FeatureLearner(TransformerMixin, Estimator):
     ) -> tuple[PartsStream, Iterator[Minibatch]]:
         """A new stream, or `stream` if it can continue with these minibatches, and all of them."""
         first = next(batches)
-        shape, engine = self._shape(first.images), check_learning(self, ready=True).engine
+        shape, engine = (
+            self._shape(first.images),
+            check_learning(self, ready=True, algorithms=ALGORITHMS).engine,
+        )
         shape = replace(shape, n_features=shape.n_features or AUTO_FEATURES)
         if stream is None:
             rng = saveable(self._generator(keeper))
@@ -400,16 +478,19 @@ class FeatureLearner(TransformerMixin, Estimator):
         return stream, _fitting(itertools.chain([first], batches), shape)
 
     def _read_stream(self, file: Node) -> None:
-        self._stream = stream = PartsStream.read(file, check_learning(self, ready=False).engine)
+        self._stream = stream = PartsStream.read(
+            file, check_learning(self, ready=False, algorithms=ALGORITHMS).engine
+        )
         if stream.shape.n_channels != self.features_.shape[1]:
             raise ValueError("its stream has other channels than its features")
 
     def _check_parameters(self) -> None:
         self._most_features()
-        check_pair("feature_size", self.feature_size)
+        if self.feature_size is not None:
+            check_pair("feature_size", self.feature_size)
         check_choice("border", self.border, get_args(Border))
         check_priors(self)
-        check_learning(self, ready=False)
+        check_learning(self, ready=False, algorithms=ALGORITHMS)
         check_random_state(self.random_state)
 
     def _warn_if_empty(self) -> None:
@@ -438,17 +519,37 @@ class FeatureLearner(TransformerMixin, Estimator):
         self.compression_ratio_ = compression_ratio(found.counts, images)
         self.log_joint_ = log_joint(found.counts, learned.priors)
         self.memory_, self.moves_ = learned.memory, learned.moves
-        self._learned_from = digest(*images.arrays())
         return self._store_run(learned)
+
+    def _store_soft(self, learned: SoftLearned, images: Images) -> Self:
+        self._forget()
+        self._publish(learned.model)
+        self.placements_ = self._corners(learned.explanation, images)
+        self.compression_ratio_ = learned.ratio
+        self.log_joint_ = learned.model.log_joint(learned.explanation)
+        self.memory_, self.moves_ = 0, {}
+        return self._store_run(learned)
+
+    @property
+    def feature_probabilities_(self) -> NDArray[np.float32]:
+        """Of soft parts: the share of their copies in which a pixel is on."""
+        model = getattr(self, "_model", None)
+        if not isinstance(model, SoftModel):
+            raise AttributeError(
+                "only soft parts have feature_probabilities_; learn with algorithm='soft'."
+            )
+        return model.probabilities
 
     def _knows(self, images: Images) -> bool:
         """Whether these are the images of `placements_`."""
         known = getattr(self, "_learned_from", None)
         return hasattr(self, "placements_") and known == digest(*images.arrays())
 
-    def _publish(self, model: PartsModel) -> Self:
+    def _publish(self, model: PartsModel | SoftModel) -> Self:
         self._model = model
         self.features_ = model.features
+        exact = "mpmp" if self.algorithm == "mpmp" else "refined"
+        self.algorithm_ = "soft" if isinstance(model, SoftModel) else exact
         self.part_names_ = check_part_names([""] * len(model.features), len(model.features))
         self.p_S_, self.p_W_ = model.priors.p_S, model.priors.p_W
         self.p01_, self.p10_ = model.priors.p01, model.priors.p10
@@ -468,7 +569,7 @@ class FeatureLearner(TransformerMixin, Estimator):
             made.part_names_ = check_part_names(found, len(made.features_))
         return made
 
-    def _corners(self, found: Explanation, images: Images) -> NDArray[np.int64]:
+    def _corners(self, found: Explanation | SoftExplanation, images: Images) -> NDArray[np.int64]:
         """Placements as rows of image, feature, and the corner of the window in the image."""
         overhang = self._model.layer(images.size).overhang
         return np.asarray(found.placements - np.array([0, 0, *overhang]))
@@ -479,7 +580,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         overhang = self._model.layer(images.size).overhang
         return self._model.bits_saved(images, self.placements_ + np.array([0, 0, *overhang]))
 
-    def _explain(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[ImageInput, Explanation]:
+    def _explain(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[ImageInput, Any]:
         check_is_fitted(self)
         given, channels = check_images(X, mask), self.features_.shape[1]
         if given.images.n_channels != channels:
@@ -499,11 +600,6 @@ class FeatureLearner(TransformerMixin, Estimator):
         size = check_pair("image_size", image_size)
         check_feature_size(self.features_.shape[2:], size, self._model.border)
         return size
-
-    def _reconstruction(self, X: ArrayLike, mask: ArrayLike | None) -> tuple[ImageInput, BoolArray]:
-        given, found = self._explain(X, mask)
-        n, size = given.images.n_images, given.images.size
-        return given, self._model.reconstruct(found.placements, n, size)
 
     def __sklearn_tags__(self) -> Any:
         tags = takes_images(super().__sklearn_tags__())

@@ -28,7 +28,7 @@ from hcnet.images import FloatArray, Images
 from hcnet.layers import FeatureLayer
 from hcnet.learning.message_passing import MessagePassing, memory_needed
 from hcnet.memory import check_memory
-from hcnet.names import Algorithm
+from hcnet.names import ExactAlgorithm
 from hcnet.objective import Priors, estimate
 from hcnet.progress import Progress, State
 from hcnet.refine.search import SAME, MoveStatistics, Search
@@ -64,7 +64,7 @@ LARGEST_EXPONENT = 700.0
 class LearningOptions:
     """How to learn."""
 
-    algorithm: Algorithm = "refined"
+    algorithm: ExactAlgorithm = "refined"
     engine: ReadyEngine = field(default_factory=ReadyEngine)
     n_init: int | None = None
     max_iter: int | None = None

@@ -28,7 +28,7 @@ from hcnet.hierarchy.network import P_W, P_W_TEMPLATES, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
 from hcnet.learning.learn import LearningOptions
-from hcnet.names import ALGORITHMS, DEVICE_NAMES, ENGINE_NAMES, SCHEDULE_NAMES
+from hcnet.names import DEVICE_NAMES, ENGINE_NAMES, EXACT_ALGORITHMS, SCHEDULE_NAMES
 from hcnet.objective import Priors
 from hcnet.validation.images import check_binary, colours_hint
 
@@ -153,12 +153,17 @@ def check_has_parts(model: Any) -> None:
 
 
 def check_learning(
-    estimator: Any, ready: bool, damping: float = 1.0, least_sweeps: int = 0
+    estimator: Any,
+    ready: bool,
+    damping: float = 1.0,
+    least_sweeps: int = 0,
+    algorithms: Sequence[str] = EXACT_ALGORITHMS,
 ) -> LearningOptions:
     """How a single layer is learned; `ready` and `damping` as in `check_engine`."""
+    algorithm = check_choice("algorithm", estimator.algorithm, algorithms)
     sweeps = check_optional_count("max_iter", estimator.max_iter, least_sweeps, "for the default")
     return LearningOptions(
-        algorithm=check_choice("algorithm", estimator.algorithm, ALGORITHMS),  # type: ignore[arg-type]
+        algorithm="mpmp" if algorithm == "mpmp" else "refined",
         engine=check_engine(estimator, ready, damping),
         n_init=check_optional_count("n_init", estimator.n_init, 1, "for the default"),
         max_iter=sweeps,

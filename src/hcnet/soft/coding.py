@@ -1,0 +1,215 @@
+"""Compiled loops over pieces and soft parts: the bits of a copy given its part, and by itself.
+
+``pieces`` is (ink, start, height, width, reference): bitmaps one after the other.  ``parts`` is
+(sums, start, height, width, reference, n, box, mass, side): a canvas per part, on which `sums`
+counts in how many of its n copies a pixel is on; `box` bounds what is on in some copies, `mass` is
+the sum of ``sums``, `side` the height and width of a copy.  A copy with the shift (dy, dx) lies
+with its reference point so far from that of the part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hcnet.engine.cpu_compilation import called, entry, inlined
+
+LEVELS = 5
+CONTEXTS = LEVELS * 256 * 16
+NOTHING = np.zeros(0, np.float32)
+
+
+@entry
+def moments(ink, start, height, width):
+    """Number of on pixels and centre of mass of all pieces."""
+    n = start.size
+    area = np.zeros(n, np.int64)
+    reference = np.zeros((n, 2), np.int64)
+    for i in range(n):
+        sy = sx = m = 0
+        for y in range(height[i]):
+            for x in range(width[i]):
+                if ink[start[i] + y * width[i] + x]:
+                    m += 1
+                    sy += y
+                    sx += x
+        area[i] = m
+        if m:
+            reference[i, 0] = (2 * sy + m) // (2 * m)
+            reference[i, 1] = (2 * sx + m) // (2 * m)
+    return area, reference
+
+
+@entry
+def cut(owner, low, sides, start):
+    """Bitmaps of the pixels that each piece owns."""
+    ink = np.zeros(start[-1], np.uint8)
+    for i in range(low.shape[0]):
+        q = start[i]
+        for y in range(low[i, 0], low[i, 0] + sides[i, 0]):
+            for x in range(low[i, 1], low[i, 1] + sides[i, 1]):
+                ink[q] = owner[y, x] == i
+                q += 1
+    return ink
+
+
+@entry
+def template_counts(page, template, counts):
+    """Count each pixel in the context of earlier pixels of its page."""
+    height, width = page.shape
+    for y in range(height):
+        for x in range(width):
+            c = 0
+            for j in range(template.shape[0]):
+                v, u = y + template[j, 0], x + template[j, 1]
+                c = 2 * c + (page[v, u] if v >= 0 and 0 <= u < width else 0)
+            counts[c, page[y, x]] += 1
+
+
+@entry
+def page_bits(page, template, cost):
+    """Bits of a page by itself."""
+    height, width = page.shape
+    bits = 0.0
+    for y in range(height):
+        for x in range(width):
+            c = 0
+            for j in range(template.shape[0]):
+                v, u = y + template[j, 0], x + template[j, 1]
+                c = 2 * c + (page[v, u] if v >= 0 and 0 <= u < width else 0)
+            bits += cost[c, page[y, x]]
+    return bits
+
+
+@entry
+def template_bits(pieces, template, cost):
+    """Bits of each piece by itself, on an empty page."""
+    ink, start, height, width = pieces[0], pieces[1], pieces[2], pieces[3]
+    bits = np.zeros(start.size)
+    for i in range(start.size):
+        h, w = height[i], width[i]
+        for y in range(-1, h + 1):
+            for x in range(-1, w + 1):
+                c = 0
+                for j in range(template.shape[0]):
+                    v, u = y + template[j, 0], x + template[j, 1]
+                    c *= 2
+                    if 0 <= v < h and 0 <= u < w:
+                        c += ink[start[i] + v * w + u]
+                o = ink[start[i] + y * w + x] if 0 <= y < h and 0 <= x < w else 0
+                bits[i] += cost[c, o]
+    return bits
+
+
+@inlined
+def _level(on, m):
+    """Level of a part pixel that is on in `on` of m copies."""
+    p = (on + 0.12) / (m + 0.4)
+    return (p >= 0.05) + (p >= 0.3) + (p >= 0.7) + (p >= 0.95)
+
+
+@inlined
+def _column(sums, base, q, W, own, scratch, m):
+    """Which of three pixels below each other are on in most copies, as bits."""
+    a = 2 * (sums[base + q - W] - own * scratch[q - W]) >= m
+    b = 2 * (sums[base + q] - own * scratch[q]) >= m
+    c = 2 * (sums[base + q + W] - own * scratch[q + W]) >= m
+    return 4 * a + 2 * b + c
+
+
+@called
+def coded(sums, base, W, m, own, scratch, area, cost, counts, against):
+    """Bits of the pixels in an area (top, bottom, left, right) of a canvas, given its part.
+
+    The copy lies in `scratch`; with `own` = 1 it is one of the m + 1 copies that `sums` counts,
+    and left out.  Counts the pixels by context in `counts`, if that is not empty.  If `against` is
+    not empty, it has bits of each pixel that are subtracted; pixels away from the ink of the part
+    are left out, since they may belong to another, and those where it is negative.
+    """
+    top, bottom, left, right = area
+    bits = 0.0
+    learn = counts.size > 0
+    for y in range(top, bottom):
+        q = y * W + left - 1
+        a = _column(sums, base, q, W, own, scratch, m)
+        b = _column(sums, base, q + 1, W, own, scratch, m)
+        for x in range(left, right):
+            q = y * W + x
+            c = _column(sums, base, q + 1, W, own, scratch, m)
+            o = scratch[q]
+            around = a * 32 + (b >> 2) * 16 + (b & 1) * 8 + c
+            before = scratch[q - 1] + 2 * scratch[q - W - 1] + 4 * scratch[q - W]
+            before += 8 * scratch[q - W + 1]
+            level = _level(sums[base + q] - own * o, m)
+            a, b = b, c
+            context = (level * 256 + around) * 16 + before
+            if against.size:
+                if (level == 0 and around == 0) or against[q] < 0:
+                    continue
+                bits -= against[q]
+            bits += cost[context, o]
+            if learn:
+                counts[context, o] += 1
+    return bits
+
+
+@inlined
+def draw(pieces, i, y0, x0, H, W, scratch):
+    """Draw a piece with its corner at a point of an empty canvas."""
+    ink, start, height, width, _ = pieces
+    h, w = height[i], width[i]
+    for q in range(H * W):
+        scratch[q] = 0
+    for y in range(max(0, -y0), min(h, H - y0)):
+        for x in range(max(0, -x0), min(w, W - x0)):
+            scratch[(y + y0) * W + x + x0] = ink[start[i] + y * w + x]
+
+
+@inlined
+def copy_bits(pieces, i, parts, k, dy, dx, own, cost, counts, scratch):
+    """Bits of a piece as a copy of a part; with `own` it is one of its copies, and left out."""
+    _, _, height, width, reference = pieces
+    sums, first, tall, wide, centre, n, box, _, _ = parts
+    H, W = tall[k], wide[k]
+    y0 = centre[k, 0] + dy - reference[i, 0]
+    x0 = centre[k, 1] + dx - reference[i, 1]
+    draw(pieces, i, y0, x0, H, W, scratch)
+    top, bottom = min(box[k, 0], y0) - 1, max(box[k, 1], y0 + height[i]) + 1
+    left, right = min(box[k, 2], x0) - 1, max(box[k, 3], x0 + width[i]) + 1
+    area = max(top, 1), min(bottom, H - 1), max(left, 1), min(right, W - 1)
+    return coded(sums, first[k], W, n[k] - own, own, scratch, area, cost, counts, NOTHING)
+
+
+@entry
+def price(pieces, parts, assigned, shift, own, cost, counts):
+    """Bits of every copy of a part, itself left out if it is its `own`; also counts contexts."""
+    n = parts[5]
+    scratch = np.zeros(np.max(parts[2] * parts[3]), np.uint8)
+    bits = np.zeros(assigned.size)
+    for i in range(assigned.size):
+        k = assigned[i]
+        if n[k] > own:
+            bits[i] = copy_bits(
+                pieces, i, parts, k, shift[i, 0], shift[i, 1], own, cost, counts, scratch
+            )
+    return bits
+
+
+@entry
+def differences(pieces, parts, assigned, shift):
+    """In how many pixels each piece differs from the majority of its part."""
+    ink, start, height, width, reference = pieces
+    sums, first, tall, wide, centre, n, box, _, _ = parts
+    found = np.zeros(assigned.size, np.int64)
+    for i in range(assigned.size):
+        k, h, w = assigned[i], height[i], width[i]
+        y0 = centre[k, 0] + shift[i, 0] - reference[i, 0]
+        x0 = centre[k, 1] + shift[i, 1] - reference[i, 1]
+        for y in range(min(y0, box[k, 0]), max(y0 + h, box[k, 1])):
+            for x in range(min(x0, box[k, 2]), max(x0 + w, box[k, 3])):
+                a = b = False
+                if 0 <= y < tall[k] and 0 <= x < wide[k]:
+                    a = 2 * sums[first[k] + y * wide[k] + x] >= n[k]
+                if y0 <= y < y0 + h and x0 <= x < x0 + w:
+                    b = ink[start[i] + (y - y0) * w + x - x0] > 0
+                found[i] += a != b
+    return found

@@ -1,0 +1,226 @@
+"""Compiled loops that put two soft parts together (see `coding` for the arrays)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hcnet.engine.cpu_compilation import entry, inlined
+from hcnet.soft.coding import copy_bits
+from hcnet.soft.copying import FARTHEST, SURE, similar, square
+
+# Copies of a part that are priced when it may be merged with a smaller one.
+SAMPLE = 24
+# Parts that surely differ in a square of so many strokes are not merged.
+MERGED = 0.5
+
+
+@inlined
+def _overlay(parts, k, o, dy, dx):
+    """Mean number of pixels in which the majority of part k differs from the copies of part o."""
+    sums, first, tall, wide, centre, n, box, mass, _ = parts
+    oy, ox = centre[o, 0] - centre[k, 0] + dy, centre[o, 1] - centre[k, 1] + dx
+    d = mass[o]
+    left, right = max(box[k, 2], -ox), min(box[k, 3], wide[o] - ox)
+    for y in range(max(box[k, 0], -oy), min(box[k, 1], tall[o] - oy)):
+        a = first[k] + y * wide[k]
+        b = first[o] + (y + oy) * wide[o] + ox
+        for x in range(left, right):
+            d += (2 * sums[a + x] >= n[k]) * (n[o] - 2 * sums[b + x])
+    return d / n[o]
+
+
+@inlined
+def _parts_differ(parts, k, o, dy, dx, block, above):
+    """Whether two parts surely differ in a square of pixels: by more than their edges.
+
+    A pixel surely differs if it is on in nearly all copies of one and in hardly any of the other.
+    """
+    sums, first, tall, wide, centre, n, box, _, _ = parts
+    oy, ox = centre[o, 0] - centre[k, 0] + dy, centre[o, 1] - centre[k, 1] + dx
+    top, bottom = min(box[k, 0], box[o, 0] - oy), max(box[k, 1], box[o, 1] - oy)
+    left, right = min(box[k, 2], box[o, 2] - ox), max(box[k, 3], box[o, 3] - ox)
+    for x in range(right - left):
+        above[x] = 0
+    for y in range(top, bottom):
+        last = corner = 0
+        for x in range(left, right):
+            a = b = 0
+            if 0 <= y < tall[k] and 0 <= x < wide[k]:
+                a = sums[first[k] + y * wide[k] + x]
+            if 0 <= y + oy < tall[o] and 0 <= x + ox < wide[o]:
+                b = sums[first[o] + (y + oy) * wide[o] + x + ox]
+            p, q = a / n[k], b / n[o]
+            now = (p > SURE and q < 1 - SURE) or (q > SURE and p < 1 - SURE)
+            last, corner = square(now, x - left, above, last, corner), above[x - left]
+            if last >= block:
+                return True
+            above[x - left] = last
+    return False
+
+
+@inlined
+def _pour(parts, k, o, dy, dx, sign):
+    """Add the copies of part k to part o, or take them away; False if they do not fit."""
+    sums, first, tall, wide, centre, n, box, mass, _ = parts
+    oy, ox = centre[o, 0] - centre[k, 0] + dy, centre[o, 1] - centre[k, 1] + dx
+    if (
+        box[k, 0] + oy < 1
+        or box[k, 2] + ox < 1
+        or box[k, 1] + oy >= tall[o]
+        or box[k, 3] + ox >= wide[o]
+    ):
+        return False
+    for y in range(box[k, 0], box[k, 1]):
+        for x in range(box[k, 2], box[k, 3]):
+            s = sums[first[k] + y * wide[k] + x]
+            sums[first[o] + (y + oy) * wide[o] + x + ox] += sign * s
+            mass[o] += sign * s
+    n[o] += sign * n[k]
+    return True
+
+
+@inlined
+def _energy(n, alone, bits, total):
+    """Bits of a part and its copies: of the first by itself, of the others given the part."""
+    if n == 1:
+        return alone
+    return alone / n + (1 - 1 / n) * bits + n * np.log2(total / n)
+
+
+@entry
+def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, total):
+    """Put each part into a larger one, if both together then cost less.
+
+    With a slack, variants of a part are put together: up to so many bits per pixel of the edge and
+    copy more, if only their edges differ.  Returns how many were merged.
+    """
+    sums, first, tall, wide, _, n, box, _, side = parts
+    scratch = np.zeros(np.max(tall * wide), np.uint8)
+    none = np.zeros((0, 2))
+    head = np.full(n.size, -1)
+    following = np.full(assigned.size, -1)
+    for i in range(assigned.size - 1, -1, -1):
+        following[i] = head[assigned[i]]
+        head[assigned[i]] = i
+    near = np.zeros(3, np.int64)
+    distance = np.zeros(3)
+    shifts = np.zeros((3, 2), np.int64)
+    saved = np.zeros(4, np.int64)
+    above = np.zeros(2 * np.max(wide), np.int64)
+    merged = 0
+    for k in order:
+        if n[k] == 0:
+            continue
+        area = edges = 0
+        for y in range(box[k, 0], box[k, 1]):
+            for x in range(box[k, 2], box[k, 3]):
+                q = first[k] + y * wide[k] + x
+                on = 2 * sums[q] >= n[k]
+                area += on
+                edges += (on != (2 * sums[q - 1] >= n[k])) + (on != (2 * sums[q - wide[k]] >= n[k]))
+        found = 0
+        for o in range(n.size):
+            if (
+                o == k
+                or n[o] < max(n[k], 2)
+                or not similar(side[o, 0], side[k, 0])
+                or not similar(side[o, 1], side[k, 1])
+            ):
+                continue
+            d = _overlay(parts, k, o, 0, 0)
+            by = bx = 0
+            while True:
+                cy, cx = by, bx
+                for step in range(8):
+                    j = step + (step >= 4)
+                    y, x = cy + j // 3 - 1, cx + j % 3 - 1
+                    if abs(y) <= FARTHEST and abs(x) <= FARTHEST:
+                        e = _overlay(parts, k, o, y, x)
+                        if e < d:
+                            d, by, bx = e, y, x
+                if by == cy and bx == cx:
+                    break
+            if d > 0.6 * area + 4 or (found == 3 and d >= distance[2]):
+                continue
+            found = min(found + 1, 3)
+            j = found - 1
+            while j > 0 and distance[j - 1] > d:
+                distance[j], near[j] = distance[j - 1], near[j - 1]
+                shifts[j, 0], shifts[j, 1] = shifts[j - 1, 0], shifts[j - 1, 1]
+                j -= 1
+            distance[j], near[j], shifts[j, 0], shifts[j, 1] = d, o, by, bx
+        for j in range(found):
+            o, dy, dx = near[j], shifts[j, 0], shifts[j, 1]
+            if _parts_differ(parts, k, o, dy, dx, max(2.0, 2 * MERGED * area / edges), above):
+                continue
+            nk, no = n[k], n[o]
+            for q in range(4):
+                saved[q] = box[o, q]
+            if not _pour(parts, k, o, dy, dx, 1):
+                continue
+            oy, ox = parts[4][o, 0] - parts[4][k, 0] + dy, parts[4][o, 1] - parts[4][k, 1] + dx
+            box[o, 0], box[o, 1] = min(box[o, 0], box[k, 0] + oy), max(box[o, 1], box[k, 1] + oy)
+            box[o, 2], box[o, 3] = min(box[o, 2], box[k, 2] + ox), max(box[o, 3], box[k, 3] + ox)
+            alone_k = alone_o = bits_k = bits_o = new_k = new_o = old_o = 0.0
+            i, seen = head[k], 0
+            while i >= 0:
+                alone_k += alone[i]
+                bits_k += bits[i]
+                if seen < 2 * SAMPLE:
+                    new_k += copy_bits(
+                        pieces,
+                        i,
+                        parts,
+                        o,
+                        shift[i, 0] + dy,
+                        shift[i, 1] + dx,
+                        1,
+                        cost,
+                        none,
+                        scratch,
+                    )
+                    seen += 1
+                i = following[i]
+            new_k *= nk / max(seen, 1)
+            i, step, members = head[o], 0, 0
+            every = max(no // SAMPLE, 1)
+            seen = 0
+            while i >= 0:
+                alone_o += alone[i]
+                bits_o += bits[i]
+                members += 1
+                if step % every == 0:
+                    new_o += copy_bits(
+                        pieces, i, parts, o, shift[i, 0], shift[i, 1], 1, cost, none, scratch
+                    )
+                    old_o += bits[i]
+                    seen += 1
+                step += 1
+                i = following[i]
+            gain = members / max(seen, 1)
+            both = bits_o + (new_o - old_o) * gain + new_k
+            before = _energy(nk, alone_k, bits_k, total) + _energy(no, alone_o, bits_o, total)
+            after = _energy(nk + no, alone_k + alone_o, both, total)
+            if after >= before + slack * edges * nk:
+                _pour(parts, k, o, dy, dx, -1)
+                for q in range(4):
+                    box[o, q] = saved[q]
+                continue
+            i = head[k]
+            while True:
+                assigned[i] = o
+                shift[i, 0] += dy
+                shift[i, 1] += dx
+                bits[i] = new_k / nk
+                if following[i] < 0:
+                    break
+                i = following[i]
+            following[i] = head[o]
+            head[o], head[k] = head[k], -1
+            n[k] = 0
+            parts[7][k] = 0
+            for q in range(tall[k] * wide[k]):
+                sums[first[k] + q] = 0
+            merged += 1
+            break
+    return merged

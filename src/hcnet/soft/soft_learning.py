@@ -1,0 +1,101 @@
+"""Learning soft parts from pages, as the driver runs it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from hcnet import objective
+from hcnet.engine.driver import Keeper, Limits, Measurement, Record, Status, interruptible, run
+from hcnet.images import Images
+from hcnet.progress import Progress
+from hcnet.soft import coding
+from hcnet.soft.pieces import find_pieces, joined
+from hcnet.soft.soft_model import SoftExplanation, SoftModel, model_of
+from hcnet.soft.soft_search import SoftSearch
+
+# Repetition is approximate if fewer copies are equal, and if soft parts need less than this share
+# of the bits.
+MOST_EQUAL, CHEAPER = 0.3, 0.9
+
+
+@dataclass
+class SoftLearned:
+    """What learning returns."""
+
+    model: SoftModel
+    explanation: SoftExplanation
+    ratio: float
+    status: Status
+    n_iter: int
+    seconds: float
+    history: list[Record]
+    soft: bool | None  # whether repetition is approximate; None: too little repeats to say
+
+
+def learn_soft(
+    images: Images,
+    largest: tuple[int, int] | None,
+    max_features: int | None,
+    max_seconds: float | None,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+    keeper: Keeper | None = None,
+) -> SoftLearned:
+    """Learn soft parts from pages; `largest` is the height and width of the largest part."""
+    progress = progress or Progress()
+    began = time.perf_counter()
+    pages = [
+        page & seen for page, seen in zip(images.pixels[:, 0], images.observed[:, 0], strict=True)
+    ]
+    pieces = joined([find_pieces(page, n, largest) for n, page in enumerate(pages)])
+    search = SoftSearch(pages, pieces, int(rng.integers(2**32)))
+
+    def now(status: Status) -> SoftLearned:
+        return finished(search, images, max_features, status)
+
+    def report(iteration: int, measurement: Measurement, seconds: float) -> None:
+        progress.step(measurement, lambda: now(Status.RUNNING), search.expected_steps)
+
+    progress.stage("Soft parts", search.expected_steps)
+    left = None if max_seconds is None else max(max_seconds - (time.perf_counter() - began), 1e-3)
+    with closing(progress), interruptible():
+        outcome = run(search, Limits(max_seconds=left), report, keeper)
+    learned = now(outcome.status)
+    learned.n_iter, learned.history = outcome.n_iter, list(outcome.history)
+    learned.seconds = time.perf_counter() - began
+    return learned
+
+
+def finished(
+    search: SoftSearch, images: Images, max_features: int | None, status: Status
+) -> SoftLearned:
+    """The parts of a search, their places, and the bits of the pages with them."""
+    model, rows, bits = model_of(search, images.size)
+    if max_features is not None:
+        model, rows = model.most_used(max_features), rows[rows[:, 1] < max_features]
+    for number, page in enumerate(images.pixels[:, 0] & images.observed[:, 0]):
+        bits += model.residue(page, rows[rows[:, 0] == number])
+    found = SoftExplanation(model.windows(rows, images.size), bits)
+    ratio = model.compression_ratio(images, found)
+    return SoftLearned(model, found, ratio, status, 0, 0.0, [], approximate(search))
+
+
+def approximate(search: SoftSearch) -> bool | None:
+    """Whether the copies of parts differ by more than flips; None if they hold little of the ink.
+
+    Copies that are equal pixel by pixel repeat exactly.  The bits of others are compared with their
+    bits under one flip rate everywhere.
+    """
+    shared, area = search.shared, search.pieces.area
+    if 2 * area[shared].sum() < area.sum():
+        return None
+    given = search.pieces.arrays(), search.parts.arrays(), search.assigned, search.shift
+    flips = coding.differences(*given)[shared]
+    size = (search.pieces.height * search.pieces.width)[shared]
+    uniform = objective.entropy_bits(int(flips.sum()), int(size.sum()))
+    equal = float((flips == 0).mean())
+    return equal < MOST_EQUAL and bool(search.bits[shared].sum() < CHEAPER * uniform)

@@ -1,0 +1,401 @@
+"""Soft parts as a model: the same parts in other pages, denoising, and its part of a file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from hcnet import objective
+from hcnet.archive import kinds
+from hcnet.images import BoolArray, Images
+from hcnet.layers import Border, FeatureLayer
+from hcnet.soft import coding, copying
+from hcnet.soft.channel import TEMPLATE, Table, bits_of, chances
+from hcnet.soft.denoising import without_flips
+from hcnet.soft.pieces import IntArray, Pieces, find_pieces, smallest_box
+from hcnet.soft.soft_search import COPIES, PIXELS, SEVERAL, Parts, SoftSearch, cover
+
+
+@dataclass(frozen=True, eq=False)
+class SoftExplanation:
+    """Placements of parts in pages, and the bits of the pages given the parts."""
+
+    placements: IntArray  # page, part, row and column of the part's window, from the overhang on
+    bits: float
+
+    @property
+    def used(self) -> IntArray:
+        """The parts that have a placement."""
+        return np.unique(self.placements[:, 1])
+
+
+@dataclass(frozen=True, eq=False)
+class SoftModel:
+    """Soft parts of different sizes, one after the other, and the channel they are seen through."""
+
+    counts: NDArray[np.int32]  # in how many copies each pixel is on
+    sizes: IntArray  # (F, 2): height and width
+    copies: IntArray  # (F,)
+    alone: NDArray[np.float64]  # (F,): bits of a copy by itself
+    total: float  # pixels that the parts were learned from, times e
+    chance: NDArray[np.float32]  # that a pixel is on, by its context with a part
+    chance_alone: NDArray[np.float32]  # and without one
+    image_size: tuple[int, int]
+
+    border: ClassVar[Border] = "full"
+
+    @cached_property
+    def cost(self) -> Table:
+        """Bits of pixels given their part."""
+        return bits_of(self.chance)
+
+    @cached_property
+    def cost_alone(self) -> Table:
+        """Bits of pixels without a part."""
+        return bits_of(self.chance_alone)
+
+    @cached_property
+    def window(self) -> tuple[int, int]:
+        """Height and width of a window for all parts."""
+        h, w = self.sizes.max(axis=0, initial=1).tolist()
+        return min(h, self.image_size[0]), min(w, self.image_size[1])
+
+    def part(self, f: int) -> NDArray[np.float32]:
+        """Share of the copies in which each pixel of a part is on."""
+        size, ends = self.sizes.prod(axis=1), np.cumsum(self.sizes.prod(axis=1))
+        own = self.counts[ends[f] - size[f] : ends[f]].reshape(self.sizes[f])
+        return (own / np.float32(self.copies[f])).astype(np.float32)
+
+    @property
+    def probabilities(self) -> NDArray[np.float32]:
+        """All parts (F, 1, height, width), each in the middle of a common window."""
+        found = np.zeros((len(self.sizes), 1, *self.window), np.float32)
+        for f, ((h, w), (y, x)) in enumerate(zip(self.sizes, self._corners, strict=True)):
+            found[f, 0, y : y + h, x : x + w] = self.part(f)
+        return found
+
+    @cached_property
+    def features(self) -> BoolArray:
+        """Pixels that are on in most copies (F, 1, height, width)."""
+        return self.probabilities >= 0.5
+
+    @property
+    def _corners(self) -> IntArray:
+        return (np.array(self.window) - self.sizes) // 2
+
+    def layer(self, image_size: tuple[int, int]) -> FeatureLayer:
+        """The layer of these features for images of a size."""
+        return FeatureLayer(len(self.sizes), 1, self.window, image_size, "full")
+
+    @cached_property
+    def _parts(self) -> Parts:
+        """The parts on canvases; their reference points are their centres of mass."""
+        reference = np.zeros((len(self.sizes), 2), np.int64)
+        for f in range(len(self.sizes)):
+            p = self.part(f)
+            rows, columns = np.indices(p.shape)
+            mass = max(float(p.sum()), 1e-9)
+            reference[f] = np.rint([(rows * p).sum() / mass, (columns * p).sum() / mass])
+        parts = Parts(self.sizes, reference)
+        parts.n[:] = self.copies
+        at = 0
+        for f, (h, w) in enumerate(self.sizes.tolist()):
+            own = self.counts[at : at + h * w].reshape(h, w)
+            y, x = parts.reference[f] - reference[f]
+            canvas = parts.sums[parts.start[f] :][: parts.height[f] * parts.width[f]]
+            canvas.reshape(parts.height[f], parts.width[f])[y : y + h, x : x + w] = own
+            parts.mass[f], parts.box[f] = own.sum(), (y, y + h, x, x + w)
+            at += h * w
+        return parts
+
+    def explain(
+        self, images: Images, rng: object = None, max_memory: int | None = None
+    ) -> SoftExplanation:
+        """Find the parts in pages: pieces as copies of a part, or as several parts."""
+        bits, rows = 0.0, [np.zeros((0, 4), np.int64)]
+        for number, (page, seen) in enumerate(
+            zip(images.pixels[:, 0], images.observed[:, 0], strict=True)
+        ):
+            found = page & seen
+            more, left = self._explain_page(find_pieces(found, number, self.window))
+            bits += left
+            if not seen.all():
+                more = more[self._beside(more, seen)]
+                more = np.concatenate([more, self._behind(found, seen, number)])
+            rows.append(more)
+            bits += self.residue(found, more)
+        return SoftExplanation(self.windows(np.concatenate(rows), images.size), bits)
+
+    def _explain_page(self, pieces: Pieces) -> tuple[IntArray, float]:
+        """Rows of page, part and corner of the part, and the bits of the pieces they explain."""
+        if not (len(pieces) and len(self.sizes)):
+            return np.zeros((0, 4), np.int64), 0.0
+        parts, total = self._parts, self.total
+        alone = coding.template_bits(pieces.arrays(), TEMPLATE, self.cost_alone)
+        given = pieces.arrays(), parts.arrays(), alone, self.cost, total, copying.JOINED
+        part, shift, bits = copying.match(*given)
+        copies = np.flatnonzero(part >= 0)
+        k = part[copies]
+        corner = (
+            pieces.reference[copies] - parts.reference[k] - shift[copies] + parts.box[k][:, ::2]
+        )
+        rest = np.flatnonzero((part < 0) & (pieces.area >= SEVERAL))
+        usable = np.flatnonzero((parts.n >= COPIES) & (parts.mass >= PIXELS * parts.n))
+        tables = self.cost_alone, self.cost, total
+        covers, saved = cover(rest, pieces, parts, usable, part, *tables)
+        which = np.concatenate([copies, covers[:, 0]])
+        found = np.stack(
+            [
+                pieces.page[which],
+                np.concatenate([k, covers[:, 1]]),
+                *(
+                    np.concatenate([corner, covers[:, 2:]])
+                    + np.stack([pieces.top, pieces.left], axis=1)[which]
+                ).T,
+            ],
+            axis=1,
+        )
+        return found, float(bits[copies].sum() - saved.sum())
+
+    def residue(self, page: BoolArray, rows: IntArray) -> float:
+        """Bits of the pixels of a page that no copy explains."""
+        left = page.copy()
+        for _, f, y, x in rows:
+            h, w = self.sizes[f]
+            at = slice(max(y - 1, 0), max(y + h + 1, 0)), slice(max(x - 1, 0), max(x + w + 1, 0))
+            left[at] = False
+        return float(coding.page_bits(left.view(np.uint8), TEMPLATE, self.cost_alone))
+
+    def windows(self, rows: IntArray, image_size: tuple[int, int]) -> IntArray:
+        """Corners of parts as corners of their windows, counted from the overhang on.
+
+        A window may not leave the page by more than its size less one.
+        """
+        layer = self.layer(image_size)
+        found = rows.copy()
+        found[:, 2:] += np.array(layer.overhang) - self._corners[rows[:, 1]]
+        np.clip(found[:, 2:], 0, np.array(layer.placement_size) - 1, out=found[:, 2:])
+        return np.unique(found, axis=0)
+
+    def _behind(self, page: BoolArray, seen: BoolArray, number: int) -> IntArray:
+        """Rows of parts that lie behind missing pixels in part."""
+        label, n = ndimage.label(~seen, np.ones((3, 3), bool))
+        crops, hidden = [], []
+        h, w = self.window
+        for rows, columns in ndimage.find_objects(label):
+            at = (
+                slice(max(rows.start - h, 0), rows.stop + h),
+                slice(max(columns.start - w, 0), columns.stop + w),
+            )
+            crops.append((at, page[at].astype(np.uint8)))
+            hidden.append((~seen[at]).astype(np.uint8).ravel())
+        if not (n and len(self.sizes)):
+            return np.zeros((0, 4), np.int64)
+        sides = np.array([crop.shape for _, crop in crops])
+        pieces = Pieces(
+            np.full(n, number),
+            np.array([at[0].start for at, _ in crops]),
+            np.array([at[1].start for at, _ in crops]),
+            sides[:, 0].copy(),
+            sides[:, 1].copy(),
+            np.cumsum(sides.prod(axis=1)) - sides.prod(axis=1),
+            np.concatenate([crop.ravel() for _, crop in crops]),
+        )
+        parts, none = self._parts, np.full(n, -1)
+        usable = np.flatnonzero(parts.mass >= PIXELS * parts.n)
+        tables = self.cost_alone, self.cost, self.total, np.concatenate(hidden)
+        covers, _ = cover(np.arange(n), pieces, parts, usable, none, *tables)
+        corner = covers[:, 2:] + np.stack([pieces.top, pieces.left], axis=1)[covers[:, 0]]
+        return np.concatenate(
+            [np.stack([np.full(len(covers), number), covers[:, 1]], axis=1), corner], axis=1
+        )
+
+    def _beside(self, rows: IntArray, seen: BoolArray) -> BoolArray:
+        """Which rows are of parts that no missing pixel touches."""
+        ends = rows[:, 2:] + self.sizes[rows[:, 1]]
+        clear = np.ones(len(rows), bool)
+        for q, ((y, x), (v, u)) in enumerate(
+            zip(np.maximum(rows[:, 2:] - 1, 0), ends + 1, strict=True)
+        ):
+            clear[q] = seen[y:v, x:u].all()
+        return clear
+
+    def reconstruct(
+        self, placements: IntArray, n_images: int, image_size: tuple[int, int]
+    ) -> BoolArray:
+        """Pages that the parts make, without what no part explains."""
+        layer = self.layer(image_size)
+        (H, W), (oh, ow) = image_size, layer.overhang
+        h, w = self.window
+        board = np.zeros((n_images, 1, H + 2 * oh, W + 2 * ow), bool)
+        for n, f, r, c in placements:
+            board[n, 0, r : r + h, c : c + w] |= self.features[f, 0]
+        return board[:, :, oh : oh + H, ow : ow + W]
+
+    def chances_on(
+        self, placements: IntArray, page: int, image_size: tuple[int, int]
+    ) -> NDArray[np.float32]:
+        """How probable the parts make each pixel of a page; -1 without a part."""
+        layer = self.layer(image_size)
+        (H, W), (oh, ow) = image_size, layer.overhang
+        board = np.full((H + 2 * oh, W + 2 * ow), -1, np.float32)
+        for _, f, r, c in placements[placements[:, 0] == page]:
+            (h, w), (y, x) = self.sizes[f], self._corners[f]
+            at = board[r + y : r + y + h, c + x : c + x + w]
+            np.maximum(at, self.part(f)[: at.shape[0], : at.shape[1]], out=at)
+        return board[oh : oh + H, ow : ow + W]
+
+    def fill(self, images: Images, found: SoftExplanation) -> BoolArray:
+        """Pages with their missing pixels as the parts have them."""
+        made = self.reconstruct(found.placements, images.n_images, images.size)
+        return np.where(images.observed, images.pixels, made)
+
+    def denoise(self, images: Images, found: SoftExplanation) -> BoolArray:
+        """Pages without flips: pixels that their part and their neighbours contradict."""
+        cleaned = self.fill(images, found)
+        for n in range(images.n_images):
+            level = self.chances_on(found.placements, n, images.size)
+            cleaned[n, 0] = without_flips(cleaned[n, 0], level)
+        return cleaned
+
+    def bits_saved(self, images: Images, placements: IntArray) -> NDArray[np.float64]:
+        """Bits that each placement saves: of its pixels by themselves less those given the part."""
+        rows = placements.copy()
+        layer = self.layer(images.size)
+        rows[:, 2:] += self._corners[rows[:, 1]] - np.array(layer.overhang)
+        saved = np.zeros(len(rows))
+        for number in np.unique(rows[:, 0]):
+            page = np.pad((images.pixels & images.observed)[number, 0], max(self.window) + 2)
+            which = np.flatnonzero(rows[:, 0] == number)
+            saved[which] = self._bits_saved(page, rows[which], max(self.window) + 2)
+        return saved
+
+    def _bits_saved(self, page: BoolArray, rows: IntArray, margin: int) -> NDArray[np.float64]:
+        parts, f = self._parts, rows[:, 1]
+        sides = self.sizes[f] + 2
+        top, left = (rows[:, 2:] - 1 + margin).T
+        crops = [
+            page[y : y + h, x : x + w].ravel()
+            for y, x, (h, w) in zip(top.tolist(), left.tolist(), sides.tolist(), strict=True)
+        ]
+        start = np.cumsum(sides.prod(axis=1)) - sides.prod(axis=1)
+        ink = np.concatenate([np.zeros(0, np.uint8), *crops]).astype(np.uint8)
+        pieces = Pieces(rows[:, 0], top, left, sides[:, 0].copy(), sides[:, 1].copy(), start, ink)
+        shift = parts.box[f][:, ::2] - 1 - parts.reference[f] + pieces.reference
+        alone = coding.template_bits(pieces.arrays(), TEMPLATE, self.cost_alone)
+        given = pieces.arrays(), parts.arrays(), f.copy(), shift, 0, self.cost, np.zeros((0, 2))
+        names = np.log2(self.total / self.copies[f])
+        return np.asarray(alone - coding.price(*given) - names)
+
+    @cached_property
+    def priors(self) -> objective.Priors:
+        """The priors that exact parts with these majorities would have."""
+        each = np.repeat(self.copies, self.sizes.prod(axis=1))
+        on = 2 * self.counts >= each
+        missing = (each - self.counts)[on].sum() + 1
+        extra = self.counts[~on].sum() + 1
+        return objective.Priors(
+            p_S=min(float(self.copies.sum()) * math.e / self.total, 0.5),
+            p_W=min(max(float(on.mean()) if len(on) else 0.5, 0.02), 0.6),
+            p01=min(float(missing / (each[on].sum() + 2)), kinds.BELOW_HALF),
+            p10=min(float(extra / (each[~on].sum() + 2)), kinds.BELOW_HALF),
+        )
+
+    def log_joint(self, found: SoftExplanation) -> float:
+        """Log-probability of pages given the parts."""
+        return -found.bits * math.log(2)
+
+    def compression_ratio(self, images: Images, found: SoftExplanation) -> float:
+        """Bits of pages and of the parts used in them, divided by the bits of their pixels."""
+        plain = objective.image_bits(images)
+        bits = found.bits + float(self.alone[found.used].sum())
+        return bits / plain if plain > 0 else 1.0
+
+    def most_used(self, n: int | None) -> SoftModel:
+        """The same with the first n parts."""
+        if n is None or n >= len(self.sizes):
+            return self
+        end = int(self.sizes[:n].prod(axis=1).sum())
+        kept = {name: getattr(self, name)[:n] for name in ("sizes", "copies", "alone")}
+        return replace(self, counts=self.counts[:end], **kept)
+
+
+def model_of(search: SoftSearch, image_size: tuple[int, int]) -> tuple[SoftModel, IntArray, float]:
+    """The parts of a search, rows of page, part and corner, and the bits of their copies."""
+    parts, pieces = search.parts, search.pieces
+    shared = np.flatnonzero(parts.n > 1)
+    uses = parts.n + np.bincount(search.covers[:, 1], minlength=len(parts.n))
+    shared = shared[np.argsort(-uses[shared], kind="stable")]
+    boxes = np.array(
+        [smallest_box(2 * parts.counts(k) >= parts.n[k]) for k in shared.tolist()], np.int64
+    ).reshape(-1, 4)
+    # One pixel around the majority holds nearly all that is ever on.
+    cut = [_cut(parts.counts(k), box) for k, box in zip(shared.tolist(), boxes, strict=True)]
+    first = np.bincount(search.assigned, search.alone, len(parts.n)) / np.maximum(parts.n, 1)
+    model = SoftModel(
+        counts=np.concatenate([np.zeros(0, np.int32), *(own.ravel() for own, _ in cut)]),
+        sizes=np.array([own.shape for own, _ in cut], np.int64).reshape(-1, 2),
+        copies=parts.n[shared],
+        alone=first[shared],
+        total=search.total,
+        chance=chances(search.cost),
+        chance_alone=chances(search.cost_alone),
+        image_size=image_size,
+    )
+    number = np.full(len(parts.n), -1)
+    number[shared] = np.arange(len(shared))
+    offset = np.array([corner for _, corner in cut], np.int64).reshape(-1, 2)
+    copies = np.flatnonzero(search.shared)
+    k = search.assigned[copies]
+    corner = (
+        pieces.reference[copies] - parts.reference[k] - search.shift[copies] + parts.box[k][:, ::2]
+    )
+    which = np.concatenate([copies, search.covers[:, 0]])
+    part = number[np.concatenate([k, search.covers[:, 1]])]
+    corner = np.concatenate([corner, search.covers[:, 2:]]) + offset[part]
+    corner += np.stack([pieces.top, pieces.left], axis=1)[which]
+    rows = np.concatenate([np.stack([pieces.page[which], part], axis=1), corner], axis=1)
+    explained = search.shared.copy()
+    explained[search.covers[:, 0]] = True
+    return model, rows, float(search.costs()[explained].sum())
+
+
+def _cut(counts: NDArray[np.int32], box: IntArray) -> tuple[NDArray[np.int32], tuple[int, int]]:
+    """Counts with a margin of a pixel around a box, and where they begin."""
+    top, bottom, left, right = box
+    top, left = max(top - 1, 0), max(left - 1, 0)
+    return counts[top : bottom + 1, left : right + 1], (int(top), int(left))
+
+
+def _checked(**attributes: Any) -> SoftModel:
+    model = SoftModel(**attributes)
+    F = len(model.sizes)
+    if not (len(model.copies) == len(model.alone) == F) or (model.sizes < 1).any():
+        raise ValueError("its parts have no sizes")
+    if model.sizes.size and model.sizes.max() > kinds.LARGEST_SIDE:
+        raise ValueError("its parts are too large")
+    if int(model.sizes.prod(axis=1).sum()) != len(model.counts):
+        raise ValueError("its counts are not those of its parts")
+    each = np.repeat(model.copies, model.sizes.prod(axis=1))
+    if (model.copies < 1).any() or (model.counts > each).any():
+        raise ValueError("its counts exceed its copies")
+    return model
+
+
+SOFT_MODEL = kinds.object_of(
+    _checked,
+    counts=kinds.array(np.int32, (None,), 0),
+    sizes=kinds.array(np.int64, (None, 2), 1, kinds.LARGEST_SIDE),
+    copies=kinds.array(np.int64, (None,), 1, kinds.LARGEST_COUNT),
+    alone=kinds.array(np.float64, (None,), 0, 1e12),
+    total=kinds.number(1, kinds.LARGEST_COUNT),
+    chance=kinds.array(np.float32, (coding.CONTEXTS,), 0, 1),
+    chance_alone=kinds.array(np.float32, (1 << len(TEMPLATE),), 0, 1),
+    image_size=kinds.size(),
+)

@@ -1,0 +1,362 @@
+"""The search for soft parts: a description of the pages in as few bits as possible.
+
+Every piece of ink is a copy of a part or stands by itself.  The bits of a part with n copies are
+those of one copy by itself, of the others given the part (each with itself left out), and of n
+positions and names.  Moves: reassign copies, merge parts, merge variants whose edges alone differ,
+align copies, dissolve parts that several others explain, join fragments of a copy, cover pieces by
+several parts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.archive import kinds
+from hcnet.archive.kinds import Fields, Kind, Stateful
+from hcnet.engine.driver import Measurement, look
+from hcnet.images import BoolArray
+from hcnet.soft import coding, copying, covering, merging
+from hcnet.soft.channel import TEMPLATE, Table, part_cost, template_cost
+from hcnet.soft.pieces import IntArray, Pieces, joined, neighbours, selected, unions
+
+# Pieces that differ from a part in less than this share of their ink join it at the beginning.
+ALIKE = 0.14
+# Rounds of reassigning and merging; bits that variants may cost more, per copy and edge pixel.
+ROUNDS = 4
+VARIANTS = (0.1, 0.2, 0.4, 0.6, 0.6)
+STAGES = (
+    "gather",
+    *("reassign", "merge") * ROUNDS,
+    *["variants"] * len(VARIANTS),
+    "align",
+    "align",
+)
+STAGES += ("dissolve", "join", "cover")
+# Pieces, or parts, of one step: a step takes well below a second.
+CHUNKS = {
+    "gather": 1000,
+    "reassign": 1000,
+    "merge": 300,
+    "variants": 300,
+    "align": 3000,
+    "cover": 40,
+}
+# Pieces in two fragments are at most so many median heights apart.
+GAP = 0.35
+# Parts that may explain a piece with others have so many copies and pixels.  Parts that may be
+# dissolved are so much larger than the typical one and have at most so many copies.
+COPIES, PIXELS = 3, 30
+LARGER, MOST_COPIES = 1.3, 60
+# Pieces with fewer pixels are not taken for several parts.
+SEVERAL = 60
+NO_PIXELS = np.zeros(0, np.uint8)
+
+
+class Parts:
+    """Soft parts on canvases, as compiled loops take them (see `coding`)."""
+
+    def __init__(self, side: IntArray, reference: IntArray) -> None:
+        margin = np.maximum(3, np.ceil(0.15 * side).astype(np.int64)) + copying.FARTHEST + 3
+        canvas = side + 2 * margin
+        start = np.concatenate([[0], np.cumsum(canvas.prod(axis=1))])
+        K = len(side)
+        self.sums = np.zeros(start[-1], np.int32)
+        self.start = start[:-1]
+        self.height, self.width = canvas[:, 0].copy(), canvas[:, 1].copy()
+        self.reference = reference + margin
+        self.n, self.mass = np.zeros(K, np.int64), np.zeros(K, np.int64)
+        self.box = np.zeros((K, 4), np.int64)
+        self.side = side
+
+    def arrays(self, least: int = 1) -> tuple[NDArray[np.generic], ...]:
+        """The parts with at least so many copies."""
+        n = np.where(self.n >= least, self.n, 0) if least > 1 else self.n
+        first = self.sums, self.start, self.height, self.width, self.reference
+        return *first, n, self.box, self.mass, self.side
+
+    def counts(self, k: int) -> NDArray[np.int32]:
+        """In how many copies each pixel of the box is on."""
+        h, w = self.height[k], self.width[k]
+        canvas = self.sums[self.start[k] : self.start[k] + h * w].reshape(h, w)
+        top, bottom, left, right = self.box[k]
+        return canvas[top:bottom, left:right]
+
+
+class SoftSearch(Stateful):
+    """A process for the driver: from pieces to parts, one small step after the other."""
+
+    def __init__(self, pages: Sequence[BoolArray], pieces: Pieces, seed: int) -> None:
+        self._found, self._seed = pieces, seed
+        # A part with n copies has log2(total / n) bits for the position and name of each: the limit
+        # of the paper's E(S) for few placements on many pixels.
+        self.total = math.e * max(sum(page.size for page in pages), 1)
+        self.cost_alone = template_cost(pages)
+        self.cost: Table = np.ones((coding.CONTEXTS, 2), np.float32)
+        self.joins = np.zeros((0, 2), np.int64)  # pieces that were put together
+        self._stage, self._at = 0, 0
+        self._order = np.zeros(0, np.int64)  # of the pieces or parts of the stage
+        self._begin(pieces)
+        self._covering: list[IntArray] = []
+
+    def _begin(self, pieces: Pieces) -> None:
+        self.pieces, N = pieces, len(pieces)
+        self.alone = coding.template_bits(pieces.arrays(), TEMPLATE, self.cost_alone)
+        self.parts = Parts(np.stack([pieces.height, pieces.width], axis=1), pieces.reference)
+        self.assigned = np.full(N, -1)
+        self.shift = np.zeros((N, 2), np.int64)
+        self.bits, self.saved = np.zeros(N), np.zeros(N)
+        self.covers = np.zeros((0, 4), np.int64)  # piece, part, and corner of its box in the piece
+
+    @property
+    def expected_steps(self) -> int:
+        """How many steps there will be in all."""
+        N = len(self.pieces)
+        return sum(-(-N // CHUNKS.get(name, N + 1)) or 1 for name in STAGES)
+
+    def step(self) -> bool:
+        """Do a chunk of the current stage; False when the last one is over."""
+        if not len(self.pieces) or self._stage == len(STAGES):
+            return False
+        name = STAGES[self._stage]
+        if self._at == 0:
+            self._order = self._ordered(name)
+        chunk = self._order[self._at : self._at + CHUNKS.get(name, len(self._order) + 1)]
+        self._work(name, chunk)
+        self._at += max(len(chunk), 1)
+        if self._at >= len(self._order):
+            self._stage, self._at = self._stage + 1, 0
+            if name != "cover":
+                self.learn()
+        return self._stage < len(STAGES)
+
+    def _ordered(self, name: str) -> IntArray:
+        """The pieces or parts of a stage."""
+        rng = np.random.default_rng([self._seed, self._stage])
+        if name == "reassign":
+            return rng.permutation(len(self.pieces))
+        if name in ("merge", "variants"):
+            some = np.flatnonzero(self.parts.n)
+            return some[np.argsort(self.parts.n[some], kind="stable")]
+        if name == "cover":
+            return np.flatnonzero(~self.shared & (self.pieces.area >= SEVERAL))
+        return np.arange(len(self.pieces))
+
+    def _work(self, name: str, chunk: IntArray) -> None:
+        pieces, parts = self.pieces.arrays(), self.parts.arrays()
+        placed = self.assigned, self.shift
+        if name in ("gather", "reassign"):
+            alike = ALIKE if name == "gather" else 0.0
+            copying.reassign(
+                chunk, pieces, parts, self.alone, *placed, self.cost, alike, self.total
+            )
+        elif name in ("merge", "variants"):
+            slack = VARIANTS[self._stage - STAGES.index("variants")] if name == "variants" else 0.0
+            rest = self.alone, *placed, self.bits, self.cost, slack, self.total
+            merging.merge(chunk, pieces, parts, *rest)
+        elif name == "align":
+            copying.realign(chunk, pieces, parts, *placed, self.cost)
+        elif name == "dissolve":
+            self._dissolve()
+        elif name == "join":
+            self._join()
+        else:
+            covers, saved = self.cover(chunk)
+            self.covers, self.saved = np.concatenate([self.covers, covers]), self.saved + saved
+
+    def learn(self) -> None:
+        """Estimate the channel anew, and price all copies with it."""
+        copying.tighten(self.parts.arrays())
+        counts = np.zeros((coding.CONTEXTS, 2))
+        given = self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift
+        coding.price(*given, 1, self.cost, counts)
+        self.cost = part_cost(counts)
+        self.bits = coding.price(*given, 1, self.cost, np.zeros((0, 2)))
+
+    @property
+    def shared(self) -> BoolArray:
+        """Which pieces are copies of a part that has others."""
+        return np.asarray(self.parts.n[self.assigned] > 1)
+
+    def costs(self) -> NDArray[np.float64]:
+        """Bits of every piece: its pixels, and if it is a copy, its position and its name."""
+        n = np.maximum(self.parts.n[self.assigned], 1)
+        copy = self.bits + np.log2(self.total / n)
+        return np.asarray(np.where(n > 1, copy, self.alone - self.saved))
+
+    def energy(self) -> float:
+        """Bits of all pieces and parts."""
+        n, K = self.parts.n, len(self.parts.n)
+        first = np.bincount(self.assigned, self.alone, K) / np.maximum(n, 1)
+        again = np.bincount(self.assigned, self.bits, K) / np.maximum(n, 1)
+        return float(self.costs().sum() + (first - again)[n > 1].sum())
+
+    def cover(self, which: IntArray) -> tuple[IntArray, NDArray[np.float64]]:
+        """Explain pieces by several parts: rows as in `covers`, and the bits saved by piece."""
+        parts, pieces, assigned = self.parts, self.pieces, self.assigned
+        usable = np.flatnonzero((parts.n >= COPIES) & (parts.mass >= PIXELS * parts.n))
+        return cover(which, pieces, parts, usable, assigned, self.cost_alone, self.cost, self.total)
+
+    def _dissolve(self) -> None:
+        """Give up parts whose copies cost less as several other parts."""
+        n, box = self.parts.n, self.parts.box
+        size = (box[:, 1] - box[:, 0]) * (box[:, 3] - box[:, 2])
+        if not self.shared.any():
+            return
+        typical = np.median((self.pieces.height * self.pieces.width)[self.shared])
+        wide = np.flatnonzero((n >= 2) & (n <= MOST_COPIES) & (size > LARGER * typical))
+        which = np.flatnonzero(np.isin(self.assigned, wide))
+        covers, saved = self.cover(which)
+        several = np.bincount(covers[:, 0], minlength=len(self.pieces)) >= 2
+        costs, first = self.costs(), np.bincount(self.assigned, self.alone - self.bits, len(n))
+        gone: set[int] = set()
+        needed: set[int] = set()
+        for k in wide[np.argsort(-size[wide], kind="stable")].tolist():
+            copies = which[self.assigned[which] == k]
+            now = costs[copies].sum() + first[k] / n[k]
+            then = (self.alone - saved)[copies].sum()
+            by = set(covers[np.isin(covers[:, 0], copies), 1].tolist())
+            if then < now and several[copies].mean() > 0.5 and not by & gone and k not in needed:
+                gone.add(k)
+                needed |= by
+        out = np.flatnonzero(np.isin(self.assigned, sorted(gone)))
+        copying.release(out, self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift)
+
+    def _join(self) -> None:
+        """Put fragments together that are one copy of a part, if that costs less."""
+        p, shared = self.pieces, self.shared
+        if not shared.any():
+            return
+        pairs = neighbours(p, GAP * float(np.median(p.height[shared])))
+        pairs = pairs[~shared[pairs].all(axis=1)]
+        if not len(pairs):
+            return
+        both = unions(p, pairs)
+        fits = (both.height <= p.height[shared].max()) & (both.width <= p.width[shared].max())
+        pairs, both = pairs[fits], selected(both, np.flatnonzero(fits))
+        if not len(pairs):
+            return
+        alone = coding.template_bits(both.arrays(), TEMPLATE, self.cost_alone)
+        known = self.parts.arrays(least=2)
+        given = both.arrays(), known, alone, self.cost, self.total, copying.BROKEN
+        part, shift, bits = copying.match(*given)
+        gain = np.where(part >= 0, self.costs()[pairs].sum(axis=1) - bits, 0)
+        taken, chosen = np.zeros(len(p), bool), []
+        for q in np.argsort(-gain, kind="stable").tolist():
+            if gain[q] > 0 and not taken[pairs[q]].any():
+                taken[pairs[q]] = True
+                chosen.append(q)
+        self._replace(pairs[chosen], part[chosen], shift[chosen])
+
+    def _replace(self, pairs: IntArray, part: IntArray, shift: IntArray) -> None:
+        """Replace pairs of pieces by copies of parts."""
+        left = np.setdiff1d(np.arange(len(self.pieces)), pairs)
+        named = np.concatenate([self.assigned[left], part])
+        shift = np.concatenate([self.shift[left], shift])
+        self.joins = pairs
+        self._begin(_with_joins(self.pieces, pairs))
+        # The canvas of a part is that of its first copy.
+        _, first, inverse = np.unique(named, return_index=True, return_inverse=True)
+        self.assigned, self.shift = first[inverse], shift
+        copying.fill(self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift)
+
+    def measure(self) -> Measurement:
+        """Bits so far, as a log-probability."""
+        if self._stage == 0:
+            return Measurement(-math.inf, note="pieces")
+        bits = self.energy()
+        note = f"{(self.parts.n > 1).sum()} parts, {bits:,.0f} bits"
+        return Measurement(-bits * math.log(2), note=note)
+
+    def state(self) -> None:
+        """Every state is a solution; the last is the one to keep."""
+        return
+
+    @property
+    def saved_best(self) -> Kind:
+        """Nothing besides the fields."""
+        return kinds.constant(None)
+
+    def saved_fields(self, finished: bool) -> Fields:
+        """Which piece is a copy of what, and where the search is."""
+        N, number = kinds.array(np.int64, (None,)), kinds.whole_number()
+        rows = {n: kinds.array(np.int64, (None, n)) for n in (2, 4)}
+        bits = kinds.array(np.float64, (None,))
+        return {
+            **dict.fromkeys(("_seed", "_stage", "_at"), number),
+            **dict.fromkeys(("assigned", "_order"), N),
+            **dict.fromkeys(("shift", "joins"), rows[2]),
+            **dict.fromkeys(("covers", "_boxes"), rows[4]),
+            **dict.fromkeys(("bits", "saved"), bits),
+            "cost": kinds.array(np.float32, (coding.CONTEXTS, 2), 0, 1000),
+        }
+
+    @property
+    def _boxes(self) -> IntArray:
+        return self.parts.box
+
+    @_boxes.setter
+    def _boxes(self, box: IntArray) -> None:
+        self._restored_boxes = box
+
+    def after_restore(self, finished: bool) -> None:
+        """Parts follow from their copies."""
+        own = self.assigned, self.shift, self.covers, self.bits, self.saved
+        pairs = self.joins
+        if pairs.size and not (pairs.min() >= 0 and pairs.max() < len(self._found)):
+            raise ValueError("its joins are not of its pieces")
+        self._begin(_with_joins(self._found, pairs) if pairs.size else self._found)
+        self.assigned, self.shift, self.covers, self.bits, self.saved = own
+        N = len(self.pieces)
+        lengths = {len(self.assigned), len(self.shift), len(self.bits), len(self.saved)}
+        if lengths != {N} or self._restored_boxes.shape != (N, 4) or self._stage > len(STAGES):
+            raise ValueError("its copies are not those of its pieces")
+        inside = (self.assigned >= -1) & (self.assigned < N)
+        if not inside.all() or (np.abs(self.shift) > 2 * copying.FARTHEST + 9).any():
+            raise ValueError("its copies are of unknown parts")
+        if not np.isin(self._order, np.arange(N)).all():
+            raise ValueError("its order is not of its pieces")
+        placed = np.flatnonzero(self.assigned >= 0)
+        given = selected(self.pieces, placed).arrays()
+        copying.fill(given, self.parts.arrays(), self.assigned[placed], self.shift[placed])
+        self.parts.box[:] = self._restored_boxes
+
+
+def _with_joins(pieces: Pieces, pairs: IntArray) -> Pieces:
+    """The pieces with pairs of them put together, at the end."""
+    left = np.setdiff1d(np.arange(len(pieces)), pairs)
+    return joined([selected(pieces, left), unions(pieces, pairs)])
+
+
+def cover(
+    which: IntArray,
+    pieces: Pieces,
+    parts: Parts,
+    usable: IntArray,
+    assigned: IntArray,
+    cost_alone: Table,
+    cost: Table,
+    total: float,
+    hidden: NDArray[np.uint8] = NO_PIXELS,
+) -> tuple[IntArray, NDArray[np.float64]]:
+    """Explain pieces by several parts: rows of piece, part and corner, and the bits saved.
+
+    Behind `hidden` pixels one part is enough.
+    """
+    rows, saved = [np.zeros((0, 4), np.int64)], np.zeros(len(pieces))
+    for some in _chunks(which, CHUNKS["cover"]):
+        look()
+        room = np.zeros((20 * len(some), 4), np.int64)
+        given = pieces.arrays(), hidden, parts.arrays(), usable, assigned, TEMPLATE
+        n, more = covering.cover(some, *given, cost_alone, cost, total, room)
+        rows.append(room[:n])
+        saved += more
+    return np.concatenate(rows), saved
+
+
+def _chunks(items: IntArray, size: int) -> Iterator[IntArray]:
+    for at in range(0, len(items), size):
+        yield items[at : at + size]

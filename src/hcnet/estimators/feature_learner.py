@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.archive.kinds import Contents, Kind, Node, list_of, saveable, text
+from hcnet.archive.kinds import Contents, Node, list_of, saveable, text
 from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.checks import check_choice, check_optional_count, check_pair, check_random_state
 from hcnet.engine.driver import Status, interruptible
@@ -27,15 +27,14 @@ from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.learning.learn import AUTO_FEATURES, Learned, LearningOptions, learn
 from hcnet.memory import check_memory
-from hcnet.model import PARTS_MODEL, PartsModel, codes_of, placements_from_codes
+from hcnet.model import PartsModel, codes_of, placements_from_codes
 from hcnet.names import ALGORITHMS
 from hcnet.objective import compression_ratio, estimate, log_joint
 from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
 from hcnet.online.stream import Minibatch, grouped
 from hcnet.progress import Callback
-from hcnet.soft.pieces import many_pieces
-from hcnet.soft.soft_learning import SoftLearned, learn_soft
-from hcnet.soft.soft_model import SOFT_MODEL, SoftExplanation, SoftModel
+from hcnet.soft.soft_learning import SoftLearned, learn_soft, may_be_soft
+from hcnet.soft.soft_model import ANY_MODEL, SoftExplanation, SoftModel
 from hcnet.solutions.explanation import Explanation
 from hcnet.validation.images import (
     ImageInput,
@@ -57,11 +56,6 @@ from hcnet.validation.parameters import (
 
 # The window of a feature that is given none.
 WINDOW = (12, 12)
-# A model with parts that repeat exactly, or with soft ones.
-ANY_MODEL = Kind(
-    lambda model: (SOFT_MODEL if isinstance(model, SoftModel) else PARTS_MODEL).write(model),
-    lambda node, now: (SOFT_MODEL if "copies" in node else PARTS_MODEL).read(node),
-)
 
 
 @dataclass(eq=False, repr=False)
@@ -193,7 +187,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         check_priors(self)
         options, soft = (
             check_learning(self, ready=True, algorithms=ALGORITHMS),
-            self._may_be_soft(images),
+            may_be_soft(self, images),
         )
         with self._keeping(checkpoint, every, "fit", *images.arrays()) as keeper, interruptible():
             learned = self._learn_soft(images, options, keeper) if soft else None
@@ -207,19 +201,6 @@ class FeatureLearner(TransformerMixin, Estimator):
         if images.pixels[images.observed].any():
             self._warn_if_empty()
         return self
-
-    def _may_be_soft(self, images: Images) -> bool:
-        """Whether soft parts are asked for, or possible where the algorithm is left open."""
-        if self.algorithm == "soft" and images.n_channels > 1:
-            raise ValueError(
-                f"algorithm='soft' learns from images with one channel, and X has "
-                f"{images.n_channels}; use algorithm='refined'."
-            )
-        if self.algorithm != "auto":
-            return self.algorithm == "soft"
-        exact = (self.p_S, self.p_W, self.p01, self.p10, self.n_init, self.max_iter)
-        left_open = self.feature_size is None and self.border == "full" and not any(exact)
-        return left_open and images.n_channels == 1 and many_pieces(images)
 
     def _learn_soft(
         self, images: Images, options: LearningOptions, keeper: Checkpoint | None

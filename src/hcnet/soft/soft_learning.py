@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from hcnet.engine.driver import Keeper, Limits, Measurement, Record, Status, int
 from hcnet.images import Images
 from hcnet.progress import Progress
 from hcnet.soft import coding
-from hcnet.soft.pieces import find_pieces, joined
+from hcnet.soft.pieces import find_pieces, joined, many_pieces
 from hcnet.soft.soft_model import SoftExplanation, SoftModel, model_of
 from hcnet.soft.soft_search import SoftSearch
 
@@ -34,6 +35,21 @@ class SoftLearned:
     seconds: float
     history: list[Record]
     soft: bool | None  # whether repetition is approximate; None: too little repeats to say
+
+
+def may_be_soft(estimator: Any, images: Images) -> bool:
+    """Whether an estimator asks for soft parts, or leaves the algorithm open where they may be."""
+    algorithm, channels = estimator.algorithm, images.n_channels
+    if algorithm == "soft" and channels > 1:
+        raise ValueError(
+            f"algorithm='soft' learns from images with one channel, and X has {channels}; use "
+            f"algorithm='refined'."
+        )
+    if algorithm != "auto":
+        return bool(algorithm == "soft")
+    names = "feature_size", "p_S", "p_W", "p01", "p10", "n_init", "max_iter"
+    exact = estimator.border != "full" or any(getattr(estimator, n) is not None for n in names)
+    return not exact and channels == 1 and many_pieces(images)
 
 
 def learn_soft(

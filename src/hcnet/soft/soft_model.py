@@ -15,11 +15,13 @@ from hcnet import objective
 from hcnet.archive import kinds
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
+from hcnet.model import PARTS_MODEL
 from hcnet.soft import coding, copying
 from hcnet.soft.channel import TEMPLATE, Table, bits_of, chances
 from hcnet.soft.denoising import without_flips
+from hcnet.soft.parts import Parts, cover
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, smallest_box
-from hcnet.soft.soft_search import COPIES, PIXELS, SEVERAL, Parts, SoftSearch, cover
+from hcnet.soft.soft_search import COPIES, PIXELS, SEVERAL, SoftSearch
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,4 +400,9 @@ SOFT_MODEL = kinds.object_of(
     chance=kinds.array(np.float32, (coding.CONTEXTS,), 0, 1),
     chance_alone=kinds.array(np.float32, (1 << len(TEMPLATE),), 0, 1),
     image_size=kinds.size(),
+)
+# A model with parts that repeat exactly, or with soft ones.
+ANY_MODEL = kinds.Kind(
+    lambda model: (SOFT_MODEL if isinstance(model, SoftModel) else PARTS_MODEL).write(model),
+    lambda node, now: (SOFT_MODEL if "copies" in node else PARTS_MODEL).read(node),
 )

@@ -10,17 +10,18 @@ several parts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful
-from hcnet.engine.driver import Measurement, look
+from hcnet.engine.driver import Measurement
 from hcnet.images import BoolArray
-from hcnet.soft import coding, copying, covering, merging
+from hcnet.soft import coding, copying, merging
 from hcnet.soft.channel import TEMPLATE, Table, part_cost, template_cost
+from hcnet.soft.parts import Parts, cover
 from hcnet.soft.pieces import IntArray, Pieces, joined, neighbours, selected, unions
 
 # Pieces that differ from a part in less than this share of their ink join it at the beginning.
@@ -53,37 +54,6 @@ COPIES, PIXELS = 3, 30
 LARGER, MOST_COPIES = 1.3, 60
 # Pieces with fewer pixels are not taken for several parts.
 SEVERAL = 60
-NO_PIXELS = np.zeros(0, np.uint8)
-
-
-class Parts:
-    """Soft parts on canvases, as compiled loops take them (see `coding`)."""
-
-    def __init__(self, side: IntArray, reference: IntArray) -> None:
-        margin = np.maximum(3, np.ceil(0.15 * side).astype(np.int64)) + copying.FARTHEST + 3
-        canvas = side + 2 * margin
-        start = np.concatenate([[0], np.cumsum(canvas.prod(axis=1))])
-        K = len(side)
-        self.sums = np.zeros(start[-1], np.int32)
-        self.start = start[:-1]
-        self.height, self.width = canvas[:, 0].copy(), canvas[:, 1].copy()
-        self.reference = reference + margin
-        self.n, self.mass = np.zeros(K, np.int64), np.zeros(K, np.int64)
-        self.box = np.zeros((K, 4), np.int64)
-        self.side = side
-
-    def arrays(self, least: int = 1) -> tuple[NDArray[np.generic], ...]:
-        """The parts with at least so many copies."""
-        n = np.where(self.n >= least, self.n, 0) if least > 1 else self.n
-        first = self.sums, self.start, self.height, self.width, self.reference
-        return *first, n, self.box, self.mass, self.side
-
-    def counts(self, k: int) -> NDArray[np.int32]:
-        """In how many copies each pixel of the box is on."""
-        h, w = self.height[k], self.width[k]
-        canvas = self.sums[self.start[k] : self.start[k] + h * w].reshape(h, w)
-        top, bottom, left, right = self.box[k]
-        return canvas[top:bottom, left:right]
 
 
 class SoftSearch(Stateful):
@@ -329,34 +299,3 @@ def _with_joins(pieces: Pieces, pairs: IntArray) -> Pieces:
     """The pieces with pairs of them put together, at the end."""
     left = np.setdiff1d(np.arange(len(pieces)), pairs)
     return joined([selected(pieces, left), unions(pieces, pairs)])
-
-
-def cover(
-    which: IntArray,
-    pieces: Pieces,
-    parts: Parts,
-    usable: IntArray,
-    assigned: IntArray,
-    cost_alone: Table,
-    cost: Table,
-    total: float,
-    hidden: NDArray[np.uint8] = NO_PIXELS,
-) -> tuple[IntArray, NDArray[np.float64]]:
-    """Explain pieces by several parts: rows of piece, part and corner, and the bits saved.
-
-    Behind `hidden` pixels one part is enough.
-    """
-    rows, saved = [np.zeros((0, 4), np.int64)], np.zeros(len(pieces))
-    for some in _chunks(which, CHUNKS["cover"]):
-        look()
-        room = np.zeros((20 * len(some), 4), np.int64)
-        given = pieces.arrays(), hidden, parts.arrays(), usable, assigned, TEMPLATE
-        n, more = covering.cover(some, *given, cost_alone, cost, total, room)
-        rows.append(room[:n])
-        saved += more
-    return np.concatenate(rows), saved
-
-
-def _chunks(items: IntArray, size: int) -> Iterator[IntArray]:
-    for at in range(0, len(items), size):
-        yield items[at : at + size]

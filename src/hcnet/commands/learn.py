@@ -76,7 +76,7 @@ OPTIONS = (
     Option("n_features", int, "largest number of parts", (PARTS,)),
     Option("feature_size", command.size, "window of a part, such as 12x12", (PARTS,)),
     Option("border", str, "whether parts may reach over the border", (PARTS,), ("full", "valid")),
-    Option("algorithm", str, "message passing, or refined by moves", (PARTS,), names.ALGORITHMS),
+    Option("algorithm", str, "soft is for parts as in scans", (PARTS,), names.ALGORITHMS),
     Option("p_S", float, "probability that a placement is on", (PARTS,)),
     Option("p_W", float, "probability that a weight is on", (PARTS,)),
     Option("p01", float, "probability that an on pixel is seen off", PASSING),
@@ -353,8 +353,11 @@ def _text(figures: dict[str, Any]) -> str:
         features = " → ".join(str(layer["features"]) for layer in figures["layers"])
         rows += [("Layers", features), ("Classes", ", ".join(map(str, figures["classes"])))]
     else:
-        size = "{}×{}".format(*figures["feature_size"])
-        rows += [("Parts", f"{figures['parts']} in windows of {size}, {figures['algorithm']}")]
+        size, algorithm = "{}×{}".format(*figures["feature_size"]), figures["algorithm"]
+        kind = f"in windows of {size}, {algorithm}"
+        if algorithm == "soft":
+            kind = f"of at most {size} pixels, which repeat approximately (soft)"
+        rows += [("Parts", f"{figures['parts']} {kind}")]
     if "placements" in figures:
         rows += [("Placements", f"{figures['placements']:,}")]
         rows += [("Compression", f"{figures['compression_ratio']:.2%} of the bits without parts")]

@@ -84,12 +84,19 @@ def watched(options: argparse.Namespace, model: Model) -> Iterator[None]:
 
 def tell_choices(options: argparse.Namespace, model: FeatureLearner) -> None:
     """Say which window and algorithm are taken."""
-    size = model.feature_size
-    sides = (size, size) if isinstance(size, int) else size
-    window = "as large as the parts" if sides is None else f"{sides[0]}×{sides[1]}"
-    command.note(
-        options, f"windows are {window} (--feature-size), the algorithm is {model.algorithm}."
-    )
+    from hcnet.estimators.feature_learner import WINDOW
+
+    algorithm, size = model.algorithm, model.feature_size
+    if size is None and algorithm == "auto":
+        about = "the images decide how large parts are, and whether they repeat exactly"
+        command.note(options, f"{about} (--feature-size, --algorithm).")
+        return
+    sides = (size, size) if isinstance(size, int) else size or WINDOW
+    window = f"windows are {sides[0]}×{sides[1]}"
+    if algorithm == "soft":
+        window = f"parts are at most {sides[0]}×{sides[1]}" if size else "parts have any size"
+    algorithm = "refined" if algorithm == "auto" else algorithm  # a window is of exact parts
+    command.note(options, f"{window} (--feature-size), the algorithm is {algorithm}.")
 
 
 def checkpoint(options: argparse.Namespace) -> Path:

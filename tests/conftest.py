@@ -19,6 +19,7 @@ COMPILED = (
     "solutions/*.py",
     "factorization/*.py",
     "hierarchy/*.py",
+    "soft/*.py",
     "templates/*.py",
 )
 _digest = hashlib.sha256()

@@ -121,7 +121,8 @@ def test_ctrl_c_is_answered_at_any_moment(text_page, tmp_path, moment, presses):
         printed, said = process.communicate(timeout=60)
         # Two seconds on an idle machine; tests share theirs.
         assert time.perf_counter() - began < 6
-    assert process.returncode == 130, said
+    # A second press may come after the last line, when the shell makes 130 of the signal itself.
+    assert process.returncode in (130, -signal.SIGINT)[:presses], said
     assert "Traceback" not in said
     saved = (tmp_path / "half.hcn").exists()
     assert ("Interrupted from the keyboard" in printed) == saved

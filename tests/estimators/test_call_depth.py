@@ -6,7 +6,7 @@ import pytest
 
 from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes
-from hcnet.engine.threads import over_threads
+from hcnet.engine.threads import over_lanes, over_threads, paced
 
 DATA = shapes(feature_size=9, n_images=8, random_state=0)
 MODELS = {
@@ -15,7 +15,8 @@ MODELS = {
     "beliefs": HCN([Layer(4, size=9), Layer()], engine="beliefs", max_iter=4, random_state=0),
     "templates": TemplateClassifier(4, 5, 2, random_state=0),
 }
-LOOP = over_threads(None).__code__  # the function that calls a kernel
+# The functions that call a kernel.
+LOOPS = {make(None).__code__ for make in (over_lanes, over_threads, paced)}
 
 
 def use(model):
@@ -29,7 +30,7 @@ def test_calls_are_shallow(name):
     stacks = set()
 
     def watch(frame, event, _):
-        if event == "call" and frame.f_code is LOOP:
+        if event == "call" and frame.f_code in LOOPS and frame.f_back.f_code not in LOOPS:
             stack = []
             while frame.f_code is not use.__code__:
                 stack.insert(0, frame.f_code.co_name)

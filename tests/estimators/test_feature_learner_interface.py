@@ -135,7 +135,10 @@ BAD_OPTIONS = [
     ({"p01": 0.7, "p10": 0.1}, "p01 must lie strictly.*no information"),
     ({"p01": 0.1, "p10": "x"}, "p10 must lie strictly"),
     ({"p01": 0.1}, "p01 and p10 must be given together"),
-    ({"algorithm": "magic"}, "algorithm must be one of 'refined', 'mpmp', got 'magic'"),
+    (
+        {"algorithm": "magic"},
+        "algorithm must be one of 'auto', 'refined', 'mpmp', 'soft', got 'magic'",
+    ),
     ({"engine": Engine(schedule="never")}, "engine.schedule must be one of 'sequential'"),
     ({"engine": "steam"}, "engine must be one of 'active', 'beliefs', 'dense', 'reference'"),
     ({"engine": Engine(damping=0.0)}, "engine.damping must be larger than 0 and at most 1"),

@@ -169,7 +169,8 @@ def run(
                 now.status = Status.ITERATION_LIMIT
             else:
                 try:
-                    alive = _watched(process.step, deadline, interrupted)
+                    with _watching(deadline, interrupted):
+                        alive = process.step()
                 except (CutShort, KeyboardInterrupt) as cut:
                     now.seconds = before + time.perf_counter() - began
                     now.status = _reason(cut, interrupted)
@@ -256,12 +257,13 @@ def look() -> None:
             raise CutShort
 
 
-def _watched(step: Callable[[], bool], deadline: float, interrupt: Interrupt) -> bool:
-    """Run a step that `look` can end; one within a step of another run has the limits of both."""
+@contextmanager
+def _watching(deadline: float, interrupt: Interrupt) -> Iterator[None]:
+    """`look` can end a step in this block; one within a step of another run has both limits."""
     outer = _watch.deadline, _watch.interrupt
     _watch.deadline, _watch.interrupt = min(outer[0], deadline), interrupt
     try:
-        return step()
+        yield
     finally:
         _watch.deadline, _watch.interrupt = outer
 

@@ -191,7 +191,10 @@ class FeatureLearner(TransformerMixin, Estimator):
         )
         with self._keeping(checkpoint, every, "fit", *images.arrays()) as keeper, interruptible():
             learned = self._learn_soft(images, options, keeper) if soft else None
-            if learned is None or (self.algorithm == "auto" and not learned.soft):
+            settled = self.algorithm == "soft" or (
+                learned is not None and (learned.soft or learned.status.cut_short)
+            )
+            if not settled:
                 ratio = self._learn(images, options, keeper, learned).compression_ratio_
                 if learned is not None and (learned.soft is False or ratio < learned.ratio):
                     learned = None
@@ -399,7 +402,8 @@ class FeatureLearner(TransformerMixin, Estimator):
 
     def score(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> float:
         """Joint log-probability of X, the placements found in it, and the features."""
-        return self._model.log_joint(self._explain(X, mask)[1])
+        found = self._explain(X, mask)[1]
+        return self._model.log_joint(found)
 
     def compression_ratio(self, X: ArrayLike, mask: ArrayLike | None = None) -> float:
         """(E(S) + E(W) + E(X-R)) / E(X), as in the paper's Table 1; the parts save bits below 1.

@@ -35,11 +35,11 @@ def add(pieces, i, parts, k, dy, dx, sign):
             mass[k] += sign * o
     if n[k] == 0:
         box[k, 0], box[k, 1], box[k, 2], box[k, 3] = tall[k], 0, wide[k], 0
-    if sign > 0:
-        box[k, 0] = min(box[k, 0], max(y0, 0))
-        box[k, 1] = max(box[k, 1], min(y0 + h, tall[k]))
-        box[k, 2] = min(box[k, 2], max(x0, 0))
-        box[k, 3] = max(box[k, 3], min(x0 + w, wide[k]))
+    if sign > 0:  # the pixels around a box are on the canvas
+        box[k, 0] = min(box[k, 0], max(y0, 1))
+        box[k, 1] = max(box[k, 1], min(y0 + h, tall[k] - 1))
+        box[k, 2] = min(box[k, 2], max(x0, 1))
+        box[k, 3] = max(box[k, 3], min(x0 + w, wide[k] - 1))
     n[k] += sign
 
 
@@ -169,7 +169,7 @@ def _copy_differs(pieces, i, parts, o, dy, dx, block, above):
 
 
 @inlined
-def move_out(parts, k, assigned):
+def move_out(pieces, parts, k, assigned, shift):
     """Give part k, which its piece has left, to the canvas of another of its copies."""
     sums, first, tall, wide, centre, n, box, mass, _ = parts
     j = -1
@@ -178,22 +178,13 @@ def move_out(parts, k, assigned):
             if j < 0:
                 j = i
             assigned[i] = j
-    oy, ox = centre[j, 0] - centre[k, 0], centre[j, 1] - centre[k, 1]
-    for q in range(tall[j] * wide[j]):
-        sums[first[j] + q] = 0
-    total = 0
-    for y in range(tall[k]):
-        for x in range(wide[k]):
-            v, u = y + oy, x + ox
-            q = first[k] + y * wide[k] + x
-            if 0 <= v < tall[j] and 0 <= u < wide[j]:
-                sums[first[j] + v * wide[j] + u] = sums[q]
-                total += sums[q]
-            sums[q] = 0
-    mass[j], n[j] = total, n[k]
+            add(pieces, i, parts, j, shift[i, 0], shift[i, 1], 1)
+    for q in range(tall[k] * wide[k]):
+        sums[first[k] + q] = 0
     mass[k] = n[k] = 0
-    box[j, 0], box[j, 1] = max(box[k, 0] + oy, 0), min(box[k, 1] + oy, tall[j])
-    box[j, 2], box[j, 3] = max(box[k, 2] + ox, 0), min(box[k, 3] + ox, wide[j])
+    oy, ox = centre[j, 0] - centre[k, 0], centre[j, 1] - centre[k, 1]
+    box[j, 0], box[j, 1] = max(box[k, 0] + oy, 1), min(box[k, 1] + oy, tall[j] - 1)
+    box[j, 2], box[j, 3] = max(box[k, 2] + ox, 1), min(box[k, 3] + ox, wide[j] - 1)
 
 
 @inlined
@@ -263,7 +254,7 @@ def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, tota
             add(pieces, i, parts, old, shift[i, 0], shift[i, 1], -1)
             assigned[i] = -1
             if old == i and n[old] > 0:
-                move_out(parts, old, assigned)
+                move_out(pieces, parts, old, assigned, shift)
         area, edges = _extent(pieces, i)
         block = max(2.0, 2 * JOINED * area / edges)
         found = _nearest(pieces, i, parts, area, near, distance, shifts)
@@ -314,8 +305,8 @@ def tighten(parts):
         if n[k] == 0:
             continue
         box[k, 0], box[k, 1], box[k, 2], box[k, 3] = tall[k], 0, wide[k], 0
-        for y in range(tall[k]):
-            for x in range(wide[k]):
+        for y in range(1, tall[k] - 1):
+            for x in range(1, wide[k] - 1):
                 if 20 * sums[first[k] + y * wide[k] + x] >= n[k]:
                     box[k, 0], box[k, 1] = min(box[k, 0], y), max(box[k, 1], y + 1)
                     box[k, 2], box[k, 3] = min(box[k, 2], x), max(box[k, 3], x + 1)
@@ -329,7 +320,7 @@ def release(which, pieces, parts, assigned, shift):
         add(pieces, i, parts, old, shift[i, 0], shift[i, 1], -1)
         assigned[i] = -1
         if old == i and parts[5][old] > 0:
-            move_out(parts, old, assigned)
+            move_out(pieces, parts, old, assigned, shift)
         shift[i, 0] = shift[i, 1] = 0
         add(pieces, i, parts, i, 0, 0, 1)
         assigned[i] = i

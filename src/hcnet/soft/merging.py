@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hcnet.engine.cpu_compilation import entry, inlined
+from hcnet.engine.cpu_compilation import called, entry, inlined
 from hcnet.soft.coding import copy_bits
-from hcnet.soft.copying import FARTHEST, SURE, similar, square
+from hcnet.soft.copying import FARTHEST, SURE, add, similar, square
 
 # Copies of a part that are priced when it may be merged with a smaller one.
 SAMPLE = 24
@@ -58,25 +58,15 @@ def _parts_differ(parts, k, o, dy, dx, block, above):
     return False
 
 
-@inlined
-def _pour(parts, k, o, dy, dx, sign):
-    """Add the copies of part k to part o, or take them away; False if they do not fit."""
-    sums, first, tall, wide, centre, n, box, mass, _ = parts
-    oy, ox = centre[o, 0] - centre[k, 0] + dy, centre[o, 1] - centre[k, 1] + dx
-    if (
-        box[k, 0] + oy < 1
-        or box[k, 2] + ox < 1
-        or box[k, 1] + oy >= tall[o]
-        or box[k, 3] + ox >= wide[o]
-    ):
-        return False
-    for y in range(box[k, 0], box[k, 1]):
-        for x in range(box[k, 2], box[k, 3]):
-            s = sums[first[k] + y * wide[k] + x]
-            sums[first[o] + (y + oy) * wide[o] + x + ox] += sign * s
-            mass[o] += sign * s
-    n[o] += sign * n[k]
-    return True
+@called
+def _pour(pieces, i, following, parts, o, shift, dy, dx, sign):
+    """Add copy i and those that follow it to part o, or take them away; its box stays."""
+    box = parts[6]
+    top, bottom, left, right = box[o, 0], box[o, 1], box[o, 2], box[o, 3]
+    while i >= 0:
+        add(pieces, i, parts, o, shift[i, 0] + dy, shift[i, 1] + dx, sign)
+        i = following[i]
+    box[o, 0], box[o, 1], box[o, 2], box[o, 3] = top, bottom, left, right
 
 
 @inlined
@@ -154,11 +144,17 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, total
             if _parts_differ(parts, k, o, dy, dx, max(2.0, 2 * MERGED * area / edges), above):
                 continue
             nk, no = n[k], n[o]
+            oy, ox = parts[4][o, 0] - parts[4][k, 0] + dy, parts[4][o, 1] - parts[4][k, 1] + dx
+            if (
+                box[k, 0] + oy < 1
+                or box[k, 2] + ox < 1
+                or box[k, 1] + oy >= tall[o]
+                or box[k, 3] + ox >= wide[o]
+            ):
+                continue
             for q in range(4):
                 saved[q] = box[o, q]
-            if not _pour(parts, k, o, dy, dx, 1):
-                continue
-            oy, ox = parts[4][o, 0] - parts[4][k, 0] + dy, parts[4][o, 1] - parts[4][k, 1] + dx
+            _pour(pieces, head[k], following, parts, o, shift, dy, dx, 1)
             box[o, 0], box[o, 1] = min(box[o, 0], box[k, 0] + oy), max(box[o, 1], box[k, 1] + oy)
             box[o, 2], box[o, 3] = min(box[o, 2], box[k, 2] + ox), max(box[o, 3], box[k, 3] + ox)
             alone_k = alone_o = bits_k = bits_o = new_k = new_o = old_o = 0.0
@@ -202,7 +198,7 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, total
             before = _energy(nk, alone_k, bits_k, total) + _energy(no, alone_o, bits_o, total)
             after = _energy(nk + no, alone_k + alone_o, both, total)
             if after >= before + slack * edges * nk:
-                _pour(parts, k, o, dy, dx, -1)
+                _pour(pieces, head[k], following, parts, o, shift, dy, dx, -1)
                 for q in range(4):
                     box[o, q] = saved[q]
                 continue

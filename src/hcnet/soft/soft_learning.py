@@ -90,9 +90,7 @@ def finished(
     search: SoftSearch, images: Images, max_features: int | None, status: Status
 ) -> SoftLearned:
     """The parts of a search, their places, and the bits of the pages with them."""
-    model, rows, bits = model_of(search, images.size)
-    if max_features is not None:
-        model, rows = model.most_used(max_features), rows[rows[:, 1] < max_features]
+    model, rows, bits = model_of(search, images.size, max_features)
     for number, page in enumerate(images.pixels[:, 0] & images.observed[:, 0]):
         bits += model.residue(page, rows[rows[:, 0] == number])
     found = SoftExplanation(model.windows(rows, images.size), bits)

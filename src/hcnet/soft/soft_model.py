@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,6 +23,9 @@ from hcnet.soft.denoising import without_flips
 from hcnet.soft.parts import Parts, cover
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, smallest_box
 from hcnet.soft.soft_search import COPIES, PIXELS, SEVERAL, SoftSearch
+
+# Pixels of all windows together, if a file asks for them.
+LARGEST = 2**30
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +70,7 @@ class SoftModel:
     def window(self) -> tuple[int, int]:
         """Height and width of a window for all parts."""
         h, w = self.sizes.max(axis=0, initial=1).tolist()
-        return min(h, self.image_size[0]), min(w, self.image_size[1])
+        return h, w
 
     def part(self, f: int) -> NDArray[np.float32]:
         """Share of the copies in which each pixel of a part is on."""
@@ -78,14 +82,23 @@ class SoftModel:
     def probabilities(self) -> NDArray[np.float32]:
         """All parts (F, 1, height, width), each in the middle of a common window."""
         found = np.zeros((len(self.sizes), 1, *self.window), np.float32)
-        for f, ((h, w), (y, x)) in enumerate(zip(self.sizes, self._corners, strict=True)):
-            found[f, 0, y : y + h, x : x + w] = self.part(f)
+        for f, at in enumerate(self._inside):
+            found[f, 0][at] = self.part(f)
         return found
 
     @cached_property
     def features(self) -> BoolArray:
         """Pixels that are on in most copies (F, 1, height, width)."""
-        return self.probabilities >= 0.5
+        found = np.zeros((len(self.sizes), 1, *self.window), bool)
+        for f, at in enumerate(self._inside):
+            found[f, 0][at] = self.part(f) >= 0.5
+        return found
+
+    @property
+    def _inside(self) -> Iterator[tuple[slice, slice]]:
+        """Where each part lies in its window."""
+        for (h, w), (y, x) in zip(self.sizes, self._corners, strict=True):
+            yield slice(y, y + h), slice(x, x + w)
 
     @property
     def _corners(self) -> IntArray:
@@ -319,60 +332,66 @@ class SoftModel:
         bits = found.bits + float(self.alone[found.used].sum())
         return bits / plain if plain > 0 else 1.0
 
-    def most_used(self, n: int | None) -> SoftModel:
-        """The same with the first n parts."""
-        if n is None or n >= len(self.sizes):
-            return self
-        end = int(self.sizes[:n].prod(axis=1).sum())
-        kept = {name: getattr(self, name)[:n] for name in ("sizes", "copies", "alone")}
-        return replace(self, counts=self.counts[:end], **kept)
 
+def model_of(
+    search: SoftSearch, image_size: tuple[int, int], most: int | None = None
+) -> tuple[SoftModel, IntArray, float]:
+    """The parts of a search, rows of page, part and corner, and the bits of their copies.
 
-def model_of(search: SoftSearch, image_size: tuple[int, int]) -> tuple[SoftModel, IntArray, float]:
-    """The parts of a search, rows of page, part and corner, and the bits of their copies."""
-    parts, pieces = search.parts, search.pieces
+    Only the `most` used parts are kept.
+    """
+    parts, pieces, (cost, bits) = search.parts, search.pieces, search.channel()
     shared = np.flatnonzero(parts.n > 1)
     uses = parts.n + np.bincount(search.covers[:, 1], minlength=len(parts.n))
-    shared = shared[np.argsort(-uses[shared], kind="stable")]
+    shared = shared[np.argsort(-uses[shared], kind="stable")][:most]
     boxes = np.array(
         [smallest_box(2 * parts.counts(k) >= parts.n[k]) for k in shared.tolist()], np.int64
     ).reshape(-1, 4)
     # One pixel around the majority holds nearly all that is ever on.
-    cut = [_cut(parts.counts(k), box) for k, box in zip(shared.tolist(), boxes, strict=True)]
-    first = np.bincount(search.assigned, search.alone, len(parts.n)) / np.maximum(parts.n, 1)
+    cut = [
+        _cut(parts.counts(k), box, image_size)
+        for k, box in zip(shared.tolist(), boxes, strict=True)
+    ]
+    number = np.full(len(parts.n), -1)
+    number[shared] = np.arange(len(shared))
+    copies = np.flatnonzero(search.shared)
+    copies = copies[number[search.assigned[copies]] >= 0]
+    k = search.assigned[copies]
+    first = np.bincount(k, search.alone[copies], len(parts.n)) / np.maximum(parts.n, 1)
+    lost = search.covers[number[search.covers[:, 1]] < 0, 0]
+    covers = search.covers[~np.isin(search.covers[:, 0], lost)]
     model = SoftModel(
         counts=np.concatenate([np.zeros(0, np.int32), *(own.ravel() for own, _ in cut)]),
         sizes=np.array([own.shape for own, _ in cut], np.int64).reshape(-1, 2),
         copies=parts.n[shared],
         alone=first[shared],
         total=search.total,
-        chance=chances(search.cost),
+        chance=chances(cost),
         chance_alone=chances(search.cost_alone),
         image_size=image_size,
     )
-    number = np.full(len(parts.n), -1)
-    number[shared] = np.arange(len(shared))
     offset = np.array([corner for _, corner in cut], np.int64).reshape(-1, 2)
-    copies = np.flatnonzero(search.shared)
-    k = search.assigned[copies]
     corner = (
         pieces.reference[copies] - parts.reference[k] - search.shift[copies] + parts.box[k][:, ::2]
     )
-    which = np.concatenate([copies, search.covers[:, 0]])
-    part = number[np.concatenate([k, search.covers[:, 1]])]
-    corner = np.concatenate([corner, search.covers[:, 2:]]) + offset[part]
+    which = np.concatenate([copies, covers[:, 0]])
+    part = number[np.concatenate([k, covers[:, 1]])]
+    corner = np.concatenate([corner, covers[:, 2:]]) + offset[part]
     corner += np.stack([pieces.top, pieces.left], axis=1)[which]
     rows = np.concatenate([np.stack([pieces.page[which], part], axis=1), corner], axis=1)
-    explained = search.shared.copy()
-    explained[search.covers[:, 0]] = True
-    return model, rows, float(search.costs()[explained].sum())
+    return model, rows, float(search.costs(bits)[np.unique(which)].sum())
 
 
-def _cut(counts: NDArray[np.int32], box: IntArray) -> tuple[NDArray[np.int32], tuple[int, int]]:
-    """Counts with a margin of a pixel around a box, and where they begin."""
-    top, bottom, left, right = box
-    top, left = max(top - 1, 0), max(left - 1, 0)
-    return counts[top : bottom + 1, left : right + 1], (int(top), int(left))
+def _cut(
+    counts: NDArray[np.int32], box: IntArray, most: tuple[int, int]
+) -> tuple[NDArray[np.int32], tuple[int, int]]:
+    """Counts with a margin of a pixel around a box, unless that is too large; where they begin."""
+    sides = []
+    for low, high, n in zip(box[::2].tolist(), box[1::2].tolist(), most, strict=True):
+        margin = int(high - low + 2 <= n)
+        low = max(low - margin, 0)
+        sides.append(slice(low, min(high + margin, low + n)))
+    return counts[sides[0], sides[1]], (sides[0].start, sides[1].start)
 
 
 def _checked(**attributes: Any) -> SoftModel:
@@ -380,11 +399,14 @@ def _checked(**attributes: Any) -> SoftModel:
     F = len(model.sizes)
     if not (len(model.copies) == len(model.alone) == F) or (model.sizes < 1).any():
         raise ValueError("its parts have no sizes")
-    if model.sizes.size and model.sizes.max() > kinds.LARGEST_SIDE:
-        raise ValueError("its parts are too large")
-    if int(model.sizes.prod(axis=1).sum()) != len(model.counts):
+    if (model.sizes > model.image_size).any():
+        raise ValueError("its parts are larger than its images")
+    if F * math.prod(model.window) > LARGEST:
+        raise ValueError("its parts are too many for their sizes")
+    size = model.sizes.prod(axis=1)
+    if (size > len(model.counts)).any() or int(size.sum()) != len(model.counts):
         raise ValueError("its counts are not those of its parts")
-    each = np.repeat(model.copies, model.sizes.prod(axis=1))
+    each = np.repeat(model.copies, size)
     if (model.copies < 1).any() or (model.counts > each).any():
         raise ValueError("its counts exceed its copies")
     return model

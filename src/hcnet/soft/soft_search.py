@@ -140,21 +140,25 @@ class SoftSearch(Stateful):
     def learn(self) -> None:
         """Estimate the channel anew, and price all copies with it."""
         copying.tighten(self.parts.arrays())
+        self.cost, self.bits = self.channel()
+
+    def channel(self) -> tuple[Table, NDArray[np.float64]]:
+        """The channel and the bits of all copies as they are now, also within a stage."""
         counts = np.zeros((coding.CONTEXTS, 2))
         given = self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift
         coding.price(*given, 1, self.cost, counts)
-        self.cost = part_cost(counts)
-        self.bits = coding.price(*given, 1, self.cost, np.zeros((0, 2)))
+        cost = part_cost(counts)
+        return cost, coding.price(*given, 1, cost, np.zeros((0, 2)))
 
     @property
     def shared(self) -> BoolArray:
         """Which pieces are copies of a part that has others."""
-        return np.asarray(self.parts.n[self.assigned] > 1)
+        return np.asarray((self.assigned >= 0) & (self.parts.n[self.assigned] > 1))
 
-    def costs(self) -> NDArray[np.float64]:
+    def costs(self, bits: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Bits of every piece: its pixels, and if it is a copy, its position and its name."""
-        n = np.maximum(self.parts.n[self.assigned], 1)
-        copy = self.bits + np.log2(self.total / n)
+        n = np.where(self.shared, self.parts.n[self.assigned], 1)
+        copy = (self.bits if bits is None else bits) + np.log2(self.total / n)
         return np.asarray(np.where(n > 1, copy, self.alone - self.saved))
 
     def energy(self) -> float:
@@ -253,7 +257,8 @@ class SoftSearch(Stateful):
     def saved_fields(self, finished: bool) -> Fields:
         """Which piece is a copy of what, and where the search is."""
         N, number = kinds.array(np.int64, (None,)), kinds.whole_number()
-        rows = {n: kinds.array(np.int64, (None, n)) for n in (2, 4)}
+        most = kinds.LARGEST_COUNT
+        rows = {n: kinds.array(np.int64, (None, n), -most, most) for n in (2, 4)}
         bits = kinds.array(np.float64, (None,))
         return {
             **dict.fromkeys(("_seed", "_stage", "_at"), number),
@@ -285,14 +290,20 @@ class SoftSearch(Stateful):
         if lengths != {N} or self._restored_boxes.shape != (N, 4) or self._stage > len(STAGES):
             raise ValueError("its copies are not those of its pieces")
         inside = (self.assigned >= -1) & (self.assigned < N)
-        if not inside.all() or (np.abs(self.shift) > 2 * copying.FARTHEST + 9).any():
+        covered = (self.covers[:, :2] >= 0) & (self.covers[:, :2] < N)
+        canvas = np.stack([self.parts.height, self.parts.width], axis=1)
+        if not inside.all() or not covered.all() or (np.abs(self.shift) > canvas.max()).any():
             raise ValueError("its copies are of unknown parts")
         if not np.isin(self._order, np.arange(N)).all():
             raise ValueError("its order is not of its pieces")
         placed = np.flatnonzero(self.assigned >= 0)
         given = selected(self.pieces, placed).arrays()
         copying.fill(given, self.parts.arrays(), self.assigned[placed], self.shift[placed])
-        self.parts.box[:] = self._restored_boxes
+        box = self._restored_boxes
+        outside = ((box[:, ::2] < 1) | (box[:, 1::2] >= canvas)).any(axis=1)
+        if (outside & (self.parts.n > 0)).any():
+            raise ValueError("its parts do not lie on their canvases")
+        self.parts.box[:] = box
 
 
 def _with_joins(pieces: Pieces, pairs: IntArray) -> Pieces:

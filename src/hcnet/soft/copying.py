@@ -87,13 +87,19 @@ def similar(a, b):
 
 
 @inlined
-def _nearest(pieces, i, parts, area, near, distance, shifts):
-    """The parts that a piece differs least from, nearest first; returns how many."""
+def _nearest(pieces, i, parts, area, first, near, distance, shifts):
+    """The parts that a piece differs least from, nearest first; returns how many.
+
+    Part `first` comes first, -1 is none: the nearer it is, the sooner others are left.
+    """
     h, w = pieces[2][i], pieces[3][i]
     n, mass, side = parts[5], parts[7], parts[8]
     found = 0
-    for k in range(n.size):
-        if n[k] == 0 or not similar(side[k, 0], h) or not similar(side[k, 1], w):
+    for q in range(-1, n.size):
+        k = first if q < 0 else q
+        if k < 0 or n[k] == 0 or q == first:
+            continue
+        if not similar(side[k, 0], h) or not similar(side[k, 1], w):
             continue
         most = 0.5 * area + 4
         if found:
@@ -170,7 +176,7 @@ def _copy_differs(pieces, i, parts, o, dy, dx, block, above):
 
 @inlined
 def move_out(pieces, parts, k, assigned, shift):
-    """Give part k, which its piece has left, to the canvas of another of its copies."""
+    """Give part k, which its piece has left, to the canvas of another of its copies; return it."""
     sums, first, tall, wide, centre, n, box, mass, _ = parts
     j = -1
     for i in range(assigned.size):
@@ -185,6 +191,7 @@ def move_out(pieces, parts, k, assigned, shift):
     oy, ox = centre[j, 0] - centre[k, 0], centre[j, 1] - centre[k, 1]
     box[j, 0], box[j, 1] = max(box[k, 0] + oy, 1), min(box[k, 1] + oy, tall[j] - 1)
     box[j, 2], box[j, 3] = max(box[k, 2] + ox, 1), min(box[k, 3] + ox, wide[j] - 1)
+    return j
 
 
 @inlined
@@ -228,7 +235,7 @@ def match(pieces, parts, alone, cost, total, strokes):
     for i in range(alone.size):
         area, edges = _extent(pieces, i)
         block = max(2.0, 2 * strokes * area / edges)
-        found = _nearest(pieces, i, parts, area, near, distance, shifts)
+        found = _nearest(pieces, i, parts, area, -1, near, distance, shifts)
         j, b = _cheapest(pieces, i, parts, near, shifts, found, block, cost, total, work)
         if b < bits[i]:
             part[i], bits[i] = near[j], b
@@ -254,10 +261,10 @@ def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, tota
             add(pieces, i, parts, old, shift[i, 0], shift[i, 1], -1)
             assigned[i] = -1
             if old == i and n[old] > 0:
-                move_out(pieces, parts, old, assigned, shift)
+                old = move_out(pieces, parts, old, assigned, shift)
         area, edges = _extent(pieces, i)
         block = max(2.0, 2 * JOINED * area / edges)
-        found = _nearest(pieces, i, parts, area, near, distance, shifts)
+        found = _nearest(pieces, i, parts, area, old, near, distance, shifts)
         best = -1
         if threshold > 0:
             if found and distance[0] < threshold * area:

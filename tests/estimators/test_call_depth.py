@@ -6,7 +6,7 @@ import pytest
 
 from hcnet import HCN, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes
-from hcnet.engine.threads import over_lanes, over_threads, paced
+from hcnet.engine.threads import over_lanes, over_threads
 
 DATA = shapes(feature_size=9, n_images=8, random_state=0)
 MODELS = {
@@ -16,7 +16,7 @@ MODELS = {
     "templates": TemplateClassifier(4, 5, 2, random_state=0),
 }
 # The functions that call a kernel.
-LOOPS = {make(None).__code__ for make in (over_lanes, over_threads, paced)}
+LOOPS = {make(None).__code__ for make in (over_lanes, over_threads)}
 
 
 def use(model):
@@ -43,4 +43,4 @@ def test_calls_are_shallow(name):
     finally:
         sys.setprofile(None)
     assert stacks
-    assert [stack for stack in stacks if len(stack) > 8] == []
+    assert [stack for stack in stacks if len(stack) > 8] == [], sorted(stacks, key=len)[-1]

@@ -185,17 +185,14 @@ class FeatureLearner(TransformerMixin, Estimator):
         """
         images = check_images(X, mask).images
         check_priors(self)
-        options, soft = (
-            check_learning(self, ready=True, algorithms=ALGORITHMS),
-            may_be_soft(self, images),
-        )
+        options = check_learning(self, ready=True, algorithms=ALGORITHMS)
+        soft = may_be_soft(self, images)
         with self._keeping(checkpoint, every, "fit", *images.arrays()) as keeper, interruptible():
             learned = self._learn_soft(images, options, keeper) if soft else None
-            settled = self.algorithm == "soft" or (
-                learned is not None and (learned.soft or learned.status.cut_short)
-            )
-            if not settled:
-                ratio = self._learn(images, options, keeper, learned).compression_ratio_
+            settled = learned is not None and (learned.soft or learned.status.cut_short)
+            if not settled and self.algorithm != "soft":
+                exact = layer, *_ = self._exact(images, options, keeper, learned)
+                ratio = self._store(learn(images, *exact), layer, images).compression_ratio_
                 if learned is not None and (learned.soft is False or ratio < learned.ratio):
                     learned = None
             if learned is not None:
@@ -208,21 +205,20 @@ class FeatureLearner(TransformerMixin, Estimator):
     def _learn_soft(
         self, images: Images, options: LearningOptions, keeper: Checkpoint | None
     ) -> SoftLearned:
-        largest = (
-            None if self.feature_size is None else check_pair("feature_size", self.feature_size)
-        )
+        size = self.feature_size
+        largest = None if size is None else check_pair("feature_size", size)
         progress = self._progress(lambda now: self._copy()._store_soft(now, images))
         limits = largest, self._most_features(), options.max_seconds
         return learn_soft(images, *limits, self._generator(keeper), progress, keeper)
 
-    def _learn(
+    def _exact(
         self,
         images: Images,
         options: LearningOptions,
         keeper: Checkpoint | None,
         soft: SoftLearned | None,
-    ) -> Self:
-        """Learn parts that repeat exactly, in the time that soft ones have left."""
+    ) -> tuple[Any, ...]:
+        """What to learn parts with that repeat exactly, in the time that soft ones have left."""
         layer, priors = self._shape(images).layer(images.size), check_priors(self)
         if soft is not None and options.max_seconds is not None:
             options = replace(options, max_seconds=max(options.max_seconds - soft.seconds, 1e-3))
@@ -232,9 +228,7 @@ class FeatureLearner(TransformerMixin, Estimator):
             return self._copy()._store(now, layer, images)
 
         rng, progress = self._generator(keeper), self._progress(running)
-        return self._store(
-            learn(images, layer, priors, options, rng, progress, keeper), layer, images
-        )
+        return layer, priors, options, rng, progress, keeper
 
     def fit_stream(
         self,
@@ -402,7 +396,7 @@ class FeatureLearner(TransformerMixin, Estimator):
 
     def score(self, X: ArrayLike, y: object = None, mask: ArrayLike | None = None) -> float:
         """Joint log-probability of X, the placements found in it, and the features."""
-        found = self._explain(X, mask)[1]
+        _, found = self._explain(X, mask)
         return self._model.log_joint(found)
 
     def compression_ratio(self, X: ArrayLike, mask: ArrayLike | None = None) -> float:
@@ -438,11 +432,14 @@ class FeatureLearner(TransformerMixin, Estimator):
         keeper: Checkpoint | None = None,
     ) -> tuple[PartsStream, Iterator[Minibatch]]:
         """A new stream, or `stream` if it can continue with these minibatches, and all of them."""
+        if self.algorithm == "soft":
+            raise ValueError(
+                "algorithm='soft' learns from all images at once; pass them to fit, or use "
+                "algorithm='refined' for a stream."
+            )
         first = next(batches)
-        shape, engine = (
-            self._shape(first.images),
-            check_learning(self, ready=True, algorithms=ALGORITHMS).engine,
-        )
+        shape = self._shape(first.images)
+        engine = check_learning(self, ready=True, algorithms=ALGORITHMS).engine
         shape = replace(shape, n_features=shape.n_features or AUTO_FEATURES)
         if stream is None:
             rng = saveable(self._generator(keeper))

@@ -26,6 +26,7 @@ from hcnet.images import BoolArray, Noise
 from hcnet.layers import ClassLayer
 from hcnet.messages import template_log_prior
 from hcnet.model import PartsModel
+from hcnet.soft.soft_model import SoftModel
 from hcnet.validation.parameters import is_network
 
 FORMAT, VERSION = "hcnet-model", 1
@@ -73,6 +74,11 @@ def to_onnx(model: Any, path: str | os.PathLike[str], overwrite: bool = False) -
                 "to_onnx(model.with_class_layer(), …)."
             )
         graph = _network_graph(model._model)
+    elif isinstance(model._model, SoftModel):
+        raise ValueError(
+            "to_onnx writes parts that repeat exactly, and these are soft; use to_dict for their "
+            "probabilities, or learn with algorithm='refined'."
+        )
     elif not len(model.features_):
         raise ValueError(
             "There are no parts to export: none was found that shortens the description of the "

@@ -21,6 +21,7 @@ from hcnet.soft.soft_search import SoftSearch
 # Repetition is approximate if fewer copies are equal, and if soft parts need less than this share
 # of the bits.
 MOST_EQUAL, CHEAPER = 0.3, 0.9
+OF_EXACT_PARTS = "p_S", "p_W", "p01", "p10", "n_init", "max_iter"
 
 
 @dataclass
@@ -45,10 +46,16 @@ def may_be_soft(estimator: Any, images: Images) -> bool:
             f"algorithm='soft' learns from images with one channel, and X has {channels}; use "
             f"algorithm='refined'."
         )
+    given = [name for name in OF_EXACT_PARTS if getattr(estimator, name) is not None]
+    given += ["border"] * (estimator.border != "full")
+    if algorithm == "soft" and given:
+        raise ValueError(
+            f"{given[0]} is for parts that repeat exactly; leave it out, or use "
+            f"algorithm='refined' instead of 'soft'."
+        )
     if algorithm != "auto":
         return bool(algorithm == "soft")
-    names = "feature_size", "p_S", "p_W", "p01", "p10", "n_init", "max_iter"
-    exact = estimator.border != "full" or any(getattr(estimator, n) is not None for n in names)
+    exact = given or estimator.feature_size is not None
     return not exact and channels == 1 and many_pieces(images)
 
 
@@ -71,7 +78,7 @@ def learn_soft(
     search = SoftSearch(pages, pieces, int(rng.integers(2**32)))
 
     def now(status: Status) -> SoftLearned:
-        return finished(search, images, max_features, status)
+        return finished(search, images, largest, max_features, status)
 
     def report(iteration: int, measurement: Measurement, seconds: float) -> None:
         progress.step(measurement, lambda: now(Status.RUNNING), search.expected_steps)
@@ -87,10 +94,14 @@ def learn_soft(
 
 
 def finished(
-    search: SoftSearch, images: Images, max_features: int | None, status: Status
+    search: SoftSearch,
+    images: Images,
+    largest: tuple[int, int] | None,
+    max_features: int | None,
+    status: Status,
 ) -> SoftLearned:
     """The parts of a search, their places, and the bits of the pages with them."""
-    model, rows, bits = model_of(search, images.size, max_features)
+    model, rows, bits = model_of(search, images.size, largest, max_features)
     for number, page in enumerate(images.pixels[:, 0] & images.observed[:, 0]):
         bits += model.residue(page, rows[rows[:, 0] == number])
     found = SoftExplanation(model.windows(rows, images.size), bits)
@@ -105,7 +116,7 @@ def approximate(search: SoftSearch) -> bool | None:
     bits under one flip rate everywhere.
     """
     shared, area = search.shared, search.pieces.area
-    if 2 * area[shared].sum() < area.sum():
+    if not shared.any() or 2 * area[shared].sum() < area.sum():
         return None
     given = search.pieces.arrays(), search.parts.arrays(), search.assigned, search.shift
     flips = coding.differences(*given)[shared]

@@ -24,8 +24,8 @@ from hcnet.soft.parts import Parts, cover
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, smallest_box
 from hcnet.soft.soft_search import COPIES, PIXELS, SEVERAL, SoftSearch
 
-# Pixels of all windows together, if a file asks for them.
-LARGEST = 2**30
+# Pixels of all windows together in a file: so many, and so many more for each pixel of the parts.
+LARGEST, LARGER = 2**26, 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,11 +334,14 @@ class SoftModel:
 
 
 def model_of(
-    search: SoftSearch, image_size: tuple[int, int], most: int | None = None
+    search: SoftSearch,
+    image_size: tuple[int, int],
+    largest: tuple[int, int] | None = None,
+    most: int | None = None,
 ) -> tuple[SoftModel, IntArray, float]:
     """The parts of a search, rows of page, part and corner, and the bits of their copies.
 
-    Only the `most` used parts are kept.
+    No part is larger than the images and than `largest`; only the `most` used ones are kept.
     """
     parts, pieces, (cost, bits) = search.parts, search.pieces, search.channel()
     shared = np.flatnonzero(parts.n > 1)
@@ -349,7 +352,7 @@ def model_of(
     ).reshape(-1, 4)
     # One pixel around the majority holds nearly all that is ever on.
     cut = [
-        _cut(parts.counts(k), box, image_size)
+        _cut(parts.counts(k), box, np.minimum(image_size, largest or image_size).tolist())
         for k, box in zip(shared.tolist(), boxes, strict=True)
     ]
     number = np.full(len(parts.n), -1)
@@ -383,7 +386,7 @@ def model_of(
 
 
 def _cut(
-    counts: NDArray[np.int32], box: IntArray, most: tuple[int, int]
+    counts: NDArray[np.int32], box: IntArray, most: list[int]
 ) -> tuple[NDArray[np.int32], tuple[int, int]]:
     """Counts with a margin of a pixel around a box, unless that is too large; where they begin."""
     sides = []
@@ -401,7 +404,7 @@ def _checked(**attributes: Any) -> SoftModel:
         raise ValueError("its parts have no sizes")
     if (model.sizes > model.image_size).any():
         raise ValueError("its parts are larger than its images")
-    if F * math.prod(model.window) > LARGEST:
+    if F * math.prod(model.window) > LARGEST + LARGER * len(model.counts):
         raise ValueError("its parts are too many for their sizes")
     size = model.sizes.prod(axis=1)
     if (size > len(model.counts)).any() or int(size.sum()) != len(model.counts):

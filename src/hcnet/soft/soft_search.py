@@ -144,6 +144,8 @@ class SoftSearch(Stateful):
 
     def channel(self) -> tuple[Table, NDArray[np.float64]]:
         """The channel and the bits of all copies as they are now, also within a stage."""
+        if not len(self.pieces):
+            return self.cost, self.bits
         counts = np.zeros((coding.CONTEXTS, 2))
         given = self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift
         coding.price(*given, 1, self.cost, counts)

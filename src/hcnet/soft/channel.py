@@ -17,11 +17,6 @@ from hcnet.soft import coding
 
 Table = NDArray[np.float32]  # bits of an off and of an on pixel, for every context
 
-TEMPLATE = np.array(
-    [(0, -x) for x in range(1, 5)]
-    + [(-1, x) for x in range(-3, 4)]
-    + [(-2, x) for x in range(-2, 3)]
-)
 # No pixel is surer than this: tables come from one page.
 LEAST = 2e-4
 # Pseudo-counts: of a context alone, and of smaller contexts for larger ones.
@@ -30,9 +25,9 @@ ALONE, FEWER = 0.4, 3.0
 
 def template_cost(pages: Iterable[BoolArray]) -> Table:
     """Bits of pixels without a part, as these pages have them."""
-    counts = np.zeros((1 << len(TEMPLATE), 2))
+    counts = np.zeros((1 << len(coding.TEMPLATE), 2))
     for page in pages:
-        coding.template_counts(page.view(np.uint8), TEMPLATE, counts)
+        coding.template_counts(page.view(np.uint8), counts)
     p = (counts[:, 1] + ALONE) / (counts.sum(axis=1) + 2 * ALONE)
     return bits_of(p)
 

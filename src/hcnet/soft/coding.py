@@ -16,6 +16,13 @@ from hcnet.engine.cpu_compilation import called, entry, inlined
 LEVELS = 5
 CONTEXTS = LEVELS * 256 * 16
 NOTHING = np.zeros(0, np.float32)
+NO_TABLE = np.zeros((0, 2), np.float32)
+# Earlier pixels of the page, as (rows, columns) from the pixel.
+TEMPLATE = np.array(
+    [(0, -x) for x in range(1, 5)]
+    + [(-1, x) for x in range(-3, 4)]
+    + [(-2, x) for x in range(-2, 3)]
+)
 
 
 @entry
@@ -52,36 +59,42 @@ def cut(owner, low, sides, start):
     return ink
 
 
+@inlined
+def template_context(ink, base, height, width, y, x):
+    """The context of a pixel without its part, on the bitmap that begins at `base`."""
+    c = 0
+    for j in range(TEMPLATE.shape[0]):
+        v, u = y + TEMPLATE[j, 0], x + TEMPLATE[j, 1]
+        c *= 2
+        if 0 <= v < height and 0 <= u < width:
+            c += ink[base + v * width + u]
+    return c
+
+
 @entry
-def template_counts(page, template, counts):
-    """Count each pixel in the context of earlier pixels of its page."""
+def template_counts(page, counts):
+    """Count each pixel of a page in its context."""
     height, width = page.shape
+    ink = page.ravel()
     for y in range(height):
         for x in range(width):
-            c = 0
-            for j in range(template.shape[0]):
-                v, u = y + template[j, 0], x + template[j, 1]
-                c = 2 * c + (page[v, u] if v >= 0 and 0 <= u < width else 0)
-            counts[c, page[y, x]] += 1
+            counts[template_context(ink, 0, height, width, y, x), page[y, x]] += 1
 
 
 @entry
-def page_bits(page, template, cost):
+def page_bits(page, cost):
     """Bits of a page by itself."""
     height, width = page.shape
+    ink = page.ravel()
     bits = 0.0
     for y in range(height):
         for x in range(width):
-            c = 0
-            for j in range(template.shape[0]):
-                v, u = y + template[j, 0], x + template[j, 1]
-                c = 2 * c + (page[v, u] if v >= 0 and 0 <= u < width else 0)
-            bits += cost[c, page[y, x]]
+            bits += cost[template_context(ink, 0, height, width, y, x), page[y, x]]
     return bits
 
 
 @entry
-def template_bits(pieces, template, cost):
+def template_bits(pieces, cost):
     """Bits of each piece by itself, on an empty page."""
     ink, start, height, width = pieces[0], pieces[1], pieces[2], pieces[3]
     bits = np.zeros(start.size)
@@ -89,14 +102,8 @@ def template_bits(pieces, template, cost):
         h, w = height[i], width[i]
         for y in range(-1, h + 1):
             for x in range(-1, w + 1):
-                c = 0
-                for j in range(template.shape[0]):
-                    v, u = y + template[j, 0], x + template[j, 1]
-                    c *= 2
-                    if 0 <= v < h and 0 <= u < w:
-                        c += ink[start[i] + v * w + u]
                 o = ink[start[i] + y * w + x] if 0 <= y < h and 0 <= x < w else 0
-                bits[i] += cost[c, o]
+                bits[i] += cost[template_context(ink, start[i], h, w, y, x), o]
     return bits
 
 

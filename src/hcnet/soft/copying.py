@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from hcnet.engine.cpu_compilation import entry, inlined
-from hcnet.soft.coding import copy_bits
+from hcnet.engine.cpu_compilation import called, entry, inlined
+from hcnet.soft.coding import NO_TABLE, NOTHING, coded, copy_bits, template_context
 
 # Shifts of copies around the centres of mass, and candidates that are priced in bits.
 FARTHEST = 3
 CANDIDATES = 6
 # A pixel is surely on if it is on in this share of the copies.
 SURE = 0.8
-# A copy does not join a part, and fragments are no copy of it, if they surely differ from it in a
-# square of so many strokes.  The width of a stroke is twice the area divided by the edge.
-JOINED, BROKEN = 0.75, 1.5
+# A copy does not join a part from which it surely differs in a square of so many strokes.  The
+# width of a stroke is twice the area divided by the edge.
+JOINED = 0.75
+# A broken copy may lack ink in one rectangle, whose corners cost so many bits, up to this share.
+CORNERS, LACKING = 18.0, 0.3
 
 
 @inlined
@@ -147,8 +149,11 @@ def square(now, x, above, last, corner):
 
 
 @inlined
-def _copy_differs(pieces, i, parts, o, dy, dx, block, above):
-    """Whether a piece surely differs from a part in a square of pixels."""
+def _copy_differs(pieces, i, parts, o, dy, dx, block, above, broken):
+    """Whether a piece surely differs from a part in a square of pixels.
+
+    A broken one may lack ink; what it has must fit.
+    """
     ink, start, height, width, reference = pieces
     sums, first, tall, wide, centre, n, box, _, _ = parts
     h, w = height[i], width[i]
@@ -166,7 +171,7 @@ def _copy_differs(pieces, i, parts, o, dy, dx, block, above):
                 a = ink[start[i] + y * w + x]
             if 0 <= y + oy < tall[o] and 0 <= x + ox < wide[o]:
                 b = sums[first[o] + (y + oy) * wide[o] + x + ox]
-            now = b < (1 - SURE) * n[o] if a else b > SURE * n[o]
+            now = b < (1 - SURE) * n[o] if a else b > SURE * n[o] and not broken
             last, corner = square(now, x - left, above, last, corner), above[x - left]
             if last >= block:
                 return True
@@ -195,20 +200,63 @@ def move_out(pieces, parts, k, assigned, shift):
 
 
 @inlined
-def _cheapest(pieces, i, parts, near, shifts, found, block, cost, total, work):
+def _cheapest(pieces, i, parts, near, shifts, found, block, cost, total, alone, work):
     """Of the nearest parts, the one that a piece costs least as a copy of, and the bits.
 
-    A piece is no copy of a part from which it surely differs in a block of pixels.
+    A piece is no copy of a part from which it surely differs in a block of pixels.  If `alone`, the
+    bits of pixels without a part, is not empty, the piece may be broken.
     """
-    scratch, above, none = work
+    scratch, above, none, patch = work
+    broken = alone.size > 0
     best, bits = -1, np.inf
     for j in range(found):
         k, dy, dx = near[j], shifts[j, 0], shifts[j, 1]
         b = copy_bits(pieces, i, parts, k, dy, dx, 0, cost, none, scratch)
         b += np.log2(total / parts[5][k])
-        if b < bits and not _copy_differs(pieces, i, parts, k, dy, dx, block, above):
+        if broken:
+            b -= max(_lacking(parts, k, cost, alone, scratch, patch) - CORNERS, 0.0)
+        if b < bits and not _copy_differs(pieces, i, parts, k, dy, dx, block, above, broken):
             best, bits = j, b
     return best, bits
+
+
+@called
+def _lacking(parts, k, cost, alone, scratch, patch):
+    """Most bits saved if a rectangle of a copy without ink is coded without its part.
+
+    The copy lies in `scratch`.
+    """
+    sums, first, H, W, n = parts[0], parts[1][k], parts[2][k], parts[3][k], parts[5][k]
+    none = np.zeros((0, 2))
+    for y in range(1, H - 1):
+        for x in range(1, W - 1):
+            q = y * W + x
+            if scratch[q]:
+                patch[q] = -16.0
+                continue
+            area = y, y + 1, x, x + 1
+            bits = coded(sums, first, W, n, 0, scratch, area, cost, none, NOTHING)
+            patch[q] = bits - alone[template_context(scratch, 0, H, W, y, x), 0]
+    most = 0.0
+    columns = np.zeros(W)
+    for top in range(1, H - 1):
+        for x in range(W):
+            columns[x] = 0.0
+        for bottom in range(top, H - 1):
+            run, left = 0.0, 1
+            for x in range(1, W - 1):
+                columns[x] += patch[bottom * W + x]
+                if run <= 0.0:
+                    run, left = 0.0, x
+                run += columns[x]
+                if run > most:
+                    gone = 0
+                    for y in range(top, bottom + 1):
+                        for u in range(left, x + 1):
+                            gone += sums[first + y * W + u]
+                    if gone <= LACKING * parts[7][k]:
+                        most = run
+    return most
 
 
 @inlined
@@ -216,14 +264,14 @@ def _workspace(pieces, parts):
     """Memory for the price of a copy."""
     scratch = np.zeros(np.max(parts[2] * parts[3]), np.uint8)
     above = np.zeros(np.max(parts[3]) + np.max(pieces[3]), np.int64)
-    return scratch, above, np.zeros((0, 2))
+    return scratch, above, np.zeros((0, 2)), np.zeros(scratch.size)
 
 
 @entry
-def match(pieces, parts, alone, cost, total, strokes):
+def match(pieces, parts, alone, cost, total, cost_alone):
     """The part that each piece costs least with (-1: by itself), its shift, and the bits.
 
-    A piece is no copy of a part from which it surely differs in a square of so many `strokes`.
+    Pieces may be broken if `cost_alone`, the bits of pixels without a part, is not empty.
     """
     work = _workspace(pieces, parts)
     near = np.zeros(CANDIDATES, np.int64)
@@ -234,9 +282,10 @@ def match(pieces, parts, alone, cost, total, strokes):
     bits = alone.copy()
     for i in range(alone.size):
         area, edges = _extent(pieces, i)
-        block = max(2.0, 2 * strokes * area / edges)
+        block = max(2.0, 2 * JOINED * area / edges)
         found = _nearest(pieces, i, parts, area, -1, near, distance, shifts)
-        j, b = _cheapest(pieces, i, parts, near, shifts, found, block, cost, total, work)
+        given = near, shifts, found, block, cost, total, cost_alone, work
+        j, b = _cheapest(pieces, i, parts, *given)
         if b < bits[i]:
             part[i], bits[i] = near[j], b
             shift[i, 0], shift[i, 1] = shifts[j, 0], shifts[j, 1]
@@ -270,7 +319,8 @@ def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, tota
             if found and distance[0] < threshold * area:
                 best = 0
         else:
-            best, b = _cheapest(pieces, i, parts, near, shifts, found, block, cost, total, work)
+            given = near, shifts, found, block, cost, total, NO_TABLE, work
+            best, b = _cheapest(pieces, i, parts, *given)
             if b >= alone[i]:
                 best = -1
         new = i

@@ -5,17 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from hcnet.engine.cpu_compilation import entry, inlined
-from hcnet.soft.coding import coded, draw
+from hcnet.soft.coding import coded, draw, template_context
 
 # The share of a part's ink that the piece may lack, that no other part may have claimed, and that
 # may lie behind missing pixels; the share of the piece's ink that may be left over.
 LOOSE = 0.15
 CLAIM = 0.75
 MOST_HIDDEN = 0.7
-LEFT = 0.15
+LEFT = 0.12
+# Pixels by which the box of a part may reach over the piece: copies may be smaller.
+OVER = 3
 # Proposals of a piece, and bits that one may cost more before others explain what it cannot.
 PROPOSALS = 2000
 PENALTY = 60.0
+# A position is priced if none beside it has so many times its hits.
+NEAR = 1.04
+# Of parts that save as much, the one with more ink is right: ink that is left costs so many bits.
+PER_PIXEL = 0.7
 
 
 @inlined
@@ -35,8 +41,18 @@ def _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against):
     return -coded(sums, first[k], W, n[k], 0, scratch, area, cost, none, against)
 
 
+@inlined
+def _peak(hits, q, down, across):
+    """Whether no position beside has clearly more hits."""
+    for j in range(9):
+        y, x = q // across + j // 3 - 1, q % across + j % 3 - 1
+        if 0 <= y < down and 0 <= x < across and hits[y * across + x] > NEAR * hits[q]:
+            return False
+    return True
+
+
 @entry
-def cover(which, pieces, hidden, parts, usable, assigned, template, alone, cost, total, found):
+def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, found):
     """Explain pieces by several parts inside them.
 
     Writes rows of piece, part, and the corner of the part's box in the piece to `found`, as far as
@@ -47,13 +63,17 @@ def cover(which, pieces, hidden, parts, usable, assigned, template, alone, cost,
     sums, first, tall, wide, _, n, box, mass, _ = parts
     scratch = np.zeros(np.max(tall * wide), np.uint8)
     against = np.zeros(scratch.size, np.float32)
-    largest = 0
+    largest = room = 0
     for i in which:
         largest = max(largest, (height[i] + 1) * (width[i] + 1))
+        room = max(room, (height[i] + 2 * OVER + 1) * (width[i] + 2 * OVER + 1))
     bits = np.zeros(largest, np.float32)
     ink_to = np.zeros(largest, np.int64)
     free = np.zeros(largest, np.bool_)
+    row_mass = np.zeros(np.max(tall), np.int64)
+    hits = np.zeros(room, np.int64)
     gain = np.zeros(PROPOSALS)
+    claim = np.zeros(PROPOSALS)
     rows = np.zeros((PROPOSALS, 3), np.int64)
     saved = np.zeros(start.size)
     written = 0
@@ -64,14 +84,8 @@ def cover(which, pieces, hidden, parts, usable, assigned, template, alone, cost,
             ink_to[q] = 0
         for y in range(h):
             for x in range(w):
-                c = 0
-                for j in range(template.shape[0]):
-                    v, u = y + template[j, 0], x + template[j, 1]
-                    c *= 2
-                    if 0 <= v < h and 0 <= u < w:
-                        c += ink[start[i] + v * w + u]
                 o = ink[start[i] + y * w + x]
-                bits[y * w + x] = alone[c, o]
+                bits[y * w + x] = alone[template_context(ink, start[i], h, w, y, x), o]
                 free[y * w + x] = o
                 if hidden.size and hidden[start[i] + y * w + x]:
                     bits[y * w + x] = -1.0
@@ -80,46 +94,58 @@ def cover(which, pieces, hidden, parts, usable, assigned, template, alone, cost,
         count = 0
         for k in usable:
             tall_k, wide_k, W = box[k, 1] - box[k, 0], box[k, 3] - box[k, 2], wide[k]
-            if k == assigned[i] or tall_k > h + 2 or wide_k > w + 2:
+            if k == assigned[i] or tall_k > h + 2 * OVER or wide_k > w + 2 * OVER:
                 continue
-            least = (1 - LOOSE) * mass[k]
-            for y0 in range(-1, h - tall_k + 2):
-                for x0 in range(-1, w - wide_k + 2):
-                    t, b = max(y0, 0), min(y0 + tall_k, h)
-                    a, r = max(x0, 0), min(x0 + wide_k, w)
-                    on = ink_to[b * side + r] - ink_to[t * side + r]
-                    on += ink_to[t * side + a] - ink_to[b * side + a]
-                    if on * n[k] < least and not hidden.size:
-                        continue
-                    hit = 0
-                    for y in range(t, b):
-                        at = first[k] + (y - y0 + box[k, 0]) * W + box[k, 2] - x0
-                        for x in range(a, r):
-                            hit += ink[start[i] + y * w + x] * sums[at + x]
-                    needed = least
+            down, across = h - tall_k + 2 * OVER + 1, w - wide_k + 2 * OVER + 1
+            for y in range(tall_k):
+                row_mass[y] = 0
+                for x in range(box[k, 2], box[k, 3]):
+                    row_mass[y] += sums[first[k] + (y + box[k, 0]) * W + x]
+            for q in range(down * across):
+                y0, x0 = q // across - OVER, q % across - OVER
+                t, b = max(y0, 0), min(y0 + tall_k, h)
+                a, r = max(x0, 0), min(x0 + wide_k, w)
+                hits[q] = 0
+                on = ink_to[b * side + r] - ink_to[t * side + r]
+                on += ink_to[t * side + a] - ink_to[b * side + a]
+                if on * n[k] < (1 - LOOSE) * mass[k] and not hidden.size:
+                    continue
+                hit = hid = lost = 0
+                for y in range(t, b):
+                    at = first[k] + (y - y0 + box[k, 0]) * W + box[k, 2] - x0
+                    row = 0
+                    for x in range(a, r):
+                        row += ink[start[i] + y * w + x] * sums[at + x]
+                    hit += row
+                    lost += row_mass[y - y0] - row
                     if hidden.size:
-                        behind = 0
-                        for y in range(t, b):
-                            at = first[k] + (y - y0 + box[k, 0]) * W + box[k, 2] - x0
-                            for x in range(a, r):
-                                behind += hidden[start[i] + y * w + x] * sums[at + x]
-                        if behind == 0 or behind > MOST_HIDDEN * mass[k]:
-                            continue
-                        needed -= behind
-                    if hit < needed:
-                        continue
-                    g = _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against)
-                    if g > -PENALTY and count < PROPOSALS:
-                        gain[count] = g - np.log2(total / n[k])
-                        rows[count, 0], rows[count, 1], rows[count, 2] = k, y0, x0
-                        count += 1
+                        for x in range(a, r):
+                            hid += hidden[start[i] + y * w + x] * sums[at + x]
+                    if lost - hid > LOOSE * mass[k]:
+                        break
+                if lost - hid > LOOSE * mass[k] or mass[k] - hit - hid > LOOSE * mass[k]:
+                    continue
+                if hidden.size and (hid == 0 or hid > MOST_HIDDEN * mass[k]):
+                    continue
+                hits[q] = hit
+            for q in range(down * across):
+                if hits[q] == 0 or not _peak(hits, q, down, across) or count == PROPOSALS:
+                    continue
+                y0, x0 = q // across - OVER, q % across - OVER
+                g = _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against)
+                if g > -PENALTY:
+                    gain[count] = g - np.log2(total / n[k])
+                    claim[count] = hits[q] / n[k]
+                    rows[count, 0], rows[count, 1], rows[count, 2] = k, y0, x0
+                    count += 1
         before_i = written
         # The best first.  What it explains says nothing for or against the others.
         while True:
-            best = -1
+            best, most = -1, 0.0
             for j in range(count):
-                if gain[j] > 0 and (best < 0 or gain[j] > gain[best]):
-                    best = j
+                worth = gain[j] + PER_PIXEL * claim[j]
+                if gain[j] > 0 and (best < 0 or worth > most):
+                    best, most = j, worth
             if best < 0 or written == found.shape[0]:
                 break
             k, y0, x0 = rows[best, 0], rows[best, 1], rows[best, 2]
@@ -154,6 +180,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, template, alone, cost,
                     continue
                 g = _gain(pieces, i, parts, k, v, u, bits, cost, scratch, against)
                 gain[kept] = g - np.log2(total / n[k])
+                claim[kept] = mine
                 rows[kept, 0], rows[kept, 1], rows[kept, 2] = k, v, u
                 kept += 1
             count = kept

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.driver import look
 from hcnet.soft import copying, covering
-from hcnet.soft.channel import TEMPLATE, Table
+from hcnet.soft.channel import Table
 from hcnet.soft.pieces import IntArray, Pieces
 
 # Pieces between two looks at the clock.
@@ -65,7 +65,7 @@ def cover(
         look()
         some = which[at : at + CHUNK]
         room = np.zeros((20 * len(some), 4), np.int64)
-        given = pieces.arrays(), hidden, parts.arrays(), usable, assigned, TEMPLATE
+        given = pieces.arrays(), hidden, parts.arrays(), usable, assigned
         n, more = covering.cover(some, *given, cost_alone, cost, total, room)
         rows.append(room[:n])
         saved += more

@@ -18,7 +18,7 @@ from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
 from hcnet.model import PARTS_MODEL
 from hcnet.soft import coding, copying
-from hcnet.soft.channel import TEMPLATE, Table, bits_of, chances
+from hcnet.soft.channel import Table, bits_of, chances
 from hcnet.soft.denoising import without_flips
 from hcnet.soft.parts import Parts, cover
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, smallest_box
@@ -152,8 +152,8 @@ class SoftModel:
         if not (len(pieces) and len(self.sizes)):
             return np.zeros((0, 4), np.int64), 0.0
         parts, total = self._parts, self.total
-        alone = coding.template_bits(pieces.arrays(), TEMPLATE, self.cost_alone)
-        given = pieces.arrays(), parts.arrays(), alone, self.cost, total, copying.JOINED
+        alone = coding.template_bits(pieces.arrays(), self.cost_alone)
+        given = pieces.arrays(), parts.arrays(), alone, self.cost, total, coding.NO_TABLE
         part, shift, bits = copying.match(*given)
         copies = np.flatnonzero(part >= 0)
         k = part[copies]
@@ -185,7 +185,7 @@ class SoftModel:
             h, w = self.sizes[f]
             at = slice(max(y - 1, 0), max(y + h + 1, 0)), slice(max(x - 1, 0), max(x + w + 1, 0))
             left[at] = False
-        return float(coding.page_bits(left.view(np.uint8), TEMPLATE, self.cost_alone))
+        return float(coding.page_bits(left.view(np.uint8), self.cost_alone))
 
     def windows(self, rows: IntArray, image_size: tuple[int, int]) -> IntArray:
         """Corners of parts as corners of their windows, counted from the overhang on.
@@ -303,7 +303,7 @@ class SoftModel:
         ink = np.concatenate([np.zeros(0, np.uint8), *crops]).astype(np.uint8)
         pieces = Pieces(rows[:, 0], top, left, sides[:, 0].copy(), sides[:, 1].copy(), start, ink)
         shift = parts.box[f][:, ::2] - 1 - parts.reference[f] + pieces.reference
-        alone = coding.template_bits(pieces.arrays(), TEMPLATE, self.cost_alone)
+        alone = coding.template_bits(pieces.arrays(), self.cost_alone)
         given = pieces.arrays(), parts.arrays(), f.copy(), shift, 0, self.cost, np.zeros((0, 2))
         names = np.log2(self.total / self.copies[f])
         return np.asarray(alone - coding.price(*given) - names)
@@ -423,7 +423,7 @@ SOFT_MODEL = kinds.object_of(
     alone=kinds.array(np.float64, (None,), 0, 1e12),
     total=kinds.number(1, kinds.LARGEST_COUNT),
     chance=kinds.array(np.float32, (coding.CONTEXTS,), 0, 1),
-    chance_alone=kinds.array(np.float32, (1 << len(TEMPLATE),), 0, 1),
+    chance_alone=kinds.array(np.float32, (1 << len(coding.TEMPLATE),), 0, 1),
     image_size=kinds.size(),
 )
 # A model with parts that repeat exactly, or with soft ones.

@@ -20,7 +20,7 @@ from hcnet.archive.kinds import Fields, Kind, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.images import BoolArray
 from hcnet.soft import coding, copying, merging
-from hcnet.soft.channel import TEMPLATE, Table, part_cost, template_cost
+from hcnet.soft.channel import Table, part_cost, template_cost
 from hcnet.soft.parts import Parts, cover
 from hcnet.soft.pieces import IntArray, Pieces, joined, neighbours, selected, unions
 
@@ -36,7 +36,7 @@ STAGES = (
     "align",
     "align",
 )
-STAGES += ("dissolve", "join", "cover")
+STAGES += ("dissolve", "cover", "join")
 # Pieces, or parts, of one step: a step takes well below a second.
 CHUNKS = {
     "gather": 1000,
@@ -46,8 +46,8 @@ CHUNKS = {
     "align": 3000,
     "cover": 40,
 }
-# Pieces in two fragments are at most so many median heights apart.
-GAP = 0.35
+# Fragments are at most so many median heights apart; a dot is at most so large.
+GAP, DOT = 0.35, 0.5
 # Parts that may explain a piece with others have so many copies and pixels.  Parts that may be
 # dissolved are so much larger than the typical one and have at most so many copies.
 COPIES, PIXELS = 3, 30
@@ -74,7 +74,7 @@ class SoftSearch(Stateful):
 
     def _begin(self, pieces: Pieces) -> None:
         self.pieces, N = pieces, len(pieces)
-        self.alone = coding.template_bits(pieces.arrays(), TEMPLATE, self.cost_alone)
+        self.alone = coding.template_bits(pieces.arrays(), self.cost_alone)
         self.parts = Parts(np.stack([pieces.height, pieces.width], axis=1), pieces.reference)
         self.assigned = np.full(N, -1)
         self.shift = np.zeros((N, 2), np.int64)
@@ -99,8 +99,7 @@ class SoftSearch(Stateful):
         self._at += max(len(chunk), 1)
         if self._at >= len(self._order):
             self._stage, self._at = self._stage + 1, 0
-            if name != "cover":
-                self.learn()
+            self.learn()
         return self._stage < len(STAGES)
 
     def _ordered(self, name: str) -> IntArray:
@@ -134,7 +133,7 @@ class SoftSearch(Stateful):
         elif name == "join":
             self._join()
         else:
-            covers, saved = self.cover(chunk)
+            covers, saved = self._cover(chunk, self.pieces, self.assigned)
             self.covers, self.saved = np.concatenate([self.covers, covers]), self.saved + saved
 
     def learn(self) -> None:
@@ -170,9 +169,11 @@ class SoftSearch(Stateful):
         again = np.bincount(self.assigned, self.bits, K) / np.maximum(n, 1)
         return float(self.costs().sum() + (first - again)[n > 1].sum())
 
-    def cover(self, which: IntArray) -> tuple[IntArray, NDArray[np.float64]]:
+    def _cover(
+        self, which: IntArray, pieces: Pieces, assigned: IntArray
+    ) -> tuple[IntArray, NDArray[np.float64]]:
         """Explain pieces by several parts: rows as in `covers`, and the bits saved by piece."""
-        parts, pieces, assigned = self.parts, self.pieces, self.assigned
+        parts = self.parts
         usable = np.flatnonzero((parts.n >= COPIES) & (parts.mass >= PIXELS * parts.n))
         return cover(which, pieces, parts, usable, assigned, self.cost_alone, self.cost, self.total)
 
@@ -185,7 +186,7 @@ class SoftSearch(Stateful):
         typical = np.median((self.pieces.height * self.pieces.width)[self.shared])
         wide = np.flatnonzero((n >= 2) & (n <= MOST_COPIES) & (size > LARGER * typical))
         which = np.flatnonzero(np.isin(self.assigned, wide))
-        covers, saved = self.cover(which)
+        covers, saved = self._cover(which, self.pieces, self.assigned)
         several = np.bincount(covers[:, 0], minlength=len(self.pieces)) >= 2
         costs, first = self.costs(), np.bincount(self.assigned, self.alone - self.bits, len(n))
         gone: set[int] = set()
@@ -202,41 +203,58 @@ class SoftSearch(Stateful):
         copying.release(out, self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift)
 
     def _join(self) -> None:
-        """Put fragments together that are one copy of a part, if that costs less."""
+        """Put neighbours together that are a broken copy, or several parts, if that is cheaper."""
         p, shared = self.pieces, self.shared
         if not shared.any():
             return
-        pairs = neighbours(p, GAP * float(np.median(p.height[shared])))
+        height = float(np.median(p.height[shared]))
+        pairs = neighbours(p, GAP * height)
         pairs = pairs[~shared[pairs].all(axis=1)]
         if not len(pairs):
             return
         both = unions(p, pairs)
-        fits = (both.height <= p.height[shared].max()) & (both.width <= p.width[shared].max())
-        pairs, both = pairs[fits], selected(both, np.flatnonzero(fits))
-        if not len(pairs):
-            return
-        alone = coding.template_bits(both.arrays(), TEMPLATE, self.cost_alone)
+        alone = coding.template_bits(both.arrays(), self.cost_alone)
         known = self.parts.arrays(least=2)
-        given = both.arrays(), known, alone, self.cost, self.total, copying.BROKEN
+        given = both.arrays(), known, alone, self.cost, self.total, self.cost_alone
         part, shift, bits = copying.match(*given)
-        gain = np.where(part >= 0, self.costs()[pairs].sum(axis=1) - bits, 0)
+        # A dot may belong to several parts that touch.
+        dots = np.maximum(p.height, p.width)[pairs].min(axis=1) <= DOT * height
+        several = np.flatnonzero(dots & (both.area >= SEVERAL) & (part < 0))
+        covers, saved = self._cover(several, both, np.full(len(both), -1))
+        gain = self.costs()[pairs].sum(axis=1) - np.minimum(bits, alone - saved)
+        gain[(part < 0) & (saved == 0)] = 0
         taken, chosen = np.zeros(len(p), bool), []
         for q in np.argsort(-gain, kind="stable").tolist():
             if gain[q] > 0 and not taken[pairs[q]].any():
                 taken[pairs[q]] = True
                 chosen.append(q)
-        self._replace(pairs[chosen], part[chosen], shift[chosen])
+        self._replace(pairs, np.array(chosen, np.int64), part, shift, covers, saved)
 
-    def _replace(self, pairs: IntArray, part: IntArray, shift: IntArray) -> None:
-        """Replace pairs of pieces by copies of parts."""
-        left = np.setdiff1d(np.arange(len(self.pieces)), pairs)
-        named = np.concatenate([self.assigned[left], part])
-        shift = np.concatenate([self.shift[left], shift])
-        self.joins = pairs
-        self._begin(_with_joins(self.pieces, pairs))
+    def _replace(
+        self,
+        pairs: IntArray,
+        chosen: IntArray,
+        part: IntArray,
+        shift: IntArray,
+        covers: IntArray,
+        saved: NDArray[np.float64],
+    ) -> None:
+        """Replace the chosen pairs of pieces by copies of parts, or by several parts."""
+        left = np.setdiff1d(np.arange(len(self.pieces)), pairs[chosen])
+        # Pieces by themselves get names of their own.
+        new = np.where(part[chosen] >= 0, part[chosen], -1 - np.arange(len(chosen)))
+        named = np.concatenate([self.assigned[left], new])
+        shift = np.concatenate([self.shift[left], shift[chosen]])
+        saved = np.concatenate([self.saved[left], saved[chosen]])
+        old = _renumbered(self.covers, left, len(self.pieces), 0)
+        more = _renumbered(covers, chosen, len(pairs), len(left))
+        self.joins = pairs[chosen]
+        self._begin(_with_joins(self.pieces, self.joins))
         # The canvas of a part is that of its first copy.
-        _, first, inverse = np.unique(named, return_index=True, return_inverse=True)
-        self.assigned, self.shift = first[inverse], shift
+        names, first, inverse = np.unique(named, return_index=True, return_inverse=True)
+        self.assigned, self.shift, self.saved = first[inverse], shift, saved
+        self.covers = np.concatenate([old, more])
+        self.covers[:, 1] = first[np.searchsorted(names, self.covers[:, 1])]
         copying.fill(self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift)
 
     def measure(self) -> Measurement:
@@ -306,6 +324,15 @@ class SoftSearch(Stateful):
         if (outside & (self.parts.n > 0)).any():
             raise ValueError("its parts do not lie on their canvases")
         self.parts.box[:] = box
+
+
+def _renumbered(covers: IntArray, kept: IntArray, total: int, first: int) -> IntArray:
+    """The rows of pieces that are kept, which are numbered anew."""
+    number = np.full(total, -1)
+    number[kept] = first + np.arange(len(kept))
+    rows = covers[number[covers[:, 0]] >= 0].copy()
+    rows[:, 0] = number[rows[:, 0]]
+    return rows
 
 
 def _with_joins(pieces: Pieces, pairs: IntArray) -> Pieces:

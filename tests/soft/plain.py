@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hcnet.soft import copying
-from hcnet.soft.channel import TEMPLATE
+from hcnet.soft.coding import TEMPLATE
 from hcnet.soft.parts import Parts
 from hcnet.soft.pieces import Pieces
 

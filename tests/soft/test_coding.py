@@ -5,7 +5,7 @@ import plain
 import pytest
 
 from hcnet.soft import channel, coding
-from hcnet.soft.channel import TEMPLATE
+from hcnet.soft.coding import TEMPLATE
 
 
 @pytest.fixture(scope="module")
@@ -89,14 +89,14 @@ def test_pixels_without_a_part_have_the_bits_of_earlier_pixels():
     cost = rng.uniform(0.1, 5, (1 << len(TEMPLATE), 2)).astype(np.float32)
     contexts = list(plain.template_contexts(page))
     expected = sum(float(cost[c, v]) for c, v in contexts)
-    assert coding.page_bits(page.view(np.uint8), TEMPLATE, cost) == pytest.approx(expected)
+    assert coding.page_bits(page.view(np.uint8), cost) == pytest.approx(expected)
     counts = np.zeros(cost.shape)
-    coding.template_counts(page.view(np.uint8), TEMPLATE, counts)
+    coding.template_counts(page.view(np.uint8), counts)
     assert counts.sum() == page.size
     assert (counts * cost).sum() == pytest.approx(expected)
     # A piece lies on an empty page, and is coded with one pixel around.
     pieces = plain.pieces_of([page, page[:4]])
-    bits = coding.template_bits(pieces.arrays(), TEMPLATE, cost)
+    bits = coding.template_bits(pieces.arrays(), cost)
     for i in range(2):
         wide = np.pad(pieces.bitmap(i), 6)
         each = np.reshape([float(cost[c, v]) for c, v in plain.template_contexts(wide)], wide.shape)

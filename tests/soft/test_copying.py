@@ -6,7 +6,6 @@ import pytest
 
 from hcnet.datasets import scanned_text
 from hcnet.soft import coding, copying, merging
-from hcnet.soft.channel import TEMPLATE
 from hcnet.soft.parts import Parts, cover
 from hcnet.soft.pieces import find_pieces
 from hcnet.soft.soft_search import STAGES, SoftSearch
@@ -61,7 +60,7 @@ def test_each_stage_of_bits_shortens_the_description(search):
         if search._at == 0:
             bits[STAGES[search._stage - 1]] = search.energy()
     assert bits["merge"] < bits["gather"]
-    assert bits["join"] <= bits["dissolve"] * 1.001
+    assert bits["cover"] <= bits["dissolve"] * 1.001
     assert search.energy() < search.alone.sum()
 
 
@@ -137,7 +136,7 @@ def test_match_finds_the_part_that_costs_least(search):
     while search.step():
         pass
     pieces, known = search.pieces, search.parts.arrays(least=2)
-    given = pieces.arrays(), known, search.alone, search.cost, search.total, copying.JOINED
+    given = pieces.arrays(), known, search.alone, search.cost, search.total, coding.NO_TABLE
     part, shift, bits = copying.match(*given)
     assert ((part >= 0) == (bits < search.alone)).all()
     assert (bits <= search.alone).all()
@@ -165,7 +164,7 @@ def test_touching_copies_are_found_inside_a_piece(search):
     usable = np.flatnonzero((parts.n >= 3) & (parts.mass >= 30 * parts.n))
     tables = search.cost_alone, search.cost, search.total
     rows, saved = cover(np.arange(2), pieces, parts, usable, np.full(2, -1), *tables)
-    alone = coding.template_bits(pieces.arrays(), TEMPLATE, search.cost_alone)
+    alone = coding.template_bits(pieces.arrays(), search.cost_alone)
     assert (saved > 0).all()
     assert (saved < alone).all()
     for i in range(2):

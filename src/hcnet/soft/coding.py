@@ -171,7 +171,7 @@ def draw(pieces, i, y0, x0, H, W, scratch):
             scratch[(y + y0) * W + x + x0] = ink[start[i] + y * w + x]
 
 
-@inlined
+@called
 def copy_bits(pieces, i, parts, k, dy, dx, own, cost, counts, scratch):
     """Bits of a piece as a copy of a part; with `own` it is one of its copies, and left out."""
     _, _, height, width, reference = pieces

@@ -22,7 +22,7 @@ JOINED = 0.75
 CORNERS, LACKING = 18.0, 0.3
 
 
-@inlined
+@called
 def add(pieces, i, parts, k, dy, dx, sign):
     """Add a copy to a part, or take it away."""
     ink, start, height, width, reference = pieces
@@ -63,7 +63,7 @@ def distance_to(pieces, i, parts, k, dy, dx):
     return d / m
 
 
-@inlined
+@called
 def _best_shift(pieces, i, parts, k, most):
     """The shift with the smallest distance, by hill climbing from none; far parts are left."""
     by = bx = 0
@@ -88,7 +88,7 @@ def similar(a, b):
     return abs(a - b) <= max(3.0, 0.15 * b)
 
 
-@inlined
+@called
 def _nearest(pieces, i, parts, area, first, near, distance, shifts):
     """The parts that a piece differs least from, nearest first; returns how many.
 
@@ -123,7 +123,7 @@ def _nearest(pieces, i, parts, area, first, near, distance, shifts):
     return found
 
 
-@inlined
+@called
 def _extent(pieces, i):
     """Number of on pixels of a piece, and the length of its edge."""
     ink, start, height, width, _ = pieces
@@ -148,7 +148,7 @@ def square(now, x, above, last, corner):
     return 1 + min(above[x], last, corner) if now else 0
 
 
-@inlined
+@called
 def _copy_differs(pieces, i, parts, o, dy, dx, block, above, broken):
     """Whether a piece surely differs from a part in a square of pixels.
 
@@ -179,7 +179,7 @@ def _copy_differs(pieces, i, parts, o, dy, dx, block, above, broken):
     return False
 
 
-@inlined
+@called
 def move_out(pieces, parts, k, assigned, shift):
     """Give part k, which its piece has left, to the canvas of another of its copies; return it."""
     sums, first, tall, wide, centre, n, box, mass, _ = parts
@@ -199,7 +199,7 @@ def move_out(pieces, parts, k, assigned, shift):
     return j
 
 
-@inlined
+@called
 def _cheapest(pieces, i, parts, near, shifts, found, block, cost, total, alone, work):
     """Of the nearest parts, the one that a piece costs least as a copy of, and the bits.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hcnet.engine.cpu_compilation import entry, inlined
+from hcnet.engine.cpu_compilation import called, entry, inlined
 from hcnet.soft.coding import coded, draw, template_context
 
 # The share of a part's ink that the piece may lack, that no other part may have claimed, and that
@@ -24,7 +24,7 @@ NEAR = 1.04
 PER_PIXEL = 0.7
 
 
-@inlined
+@called
 def _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against):
     """Bits that a part saves with the corner of its box at a point of a piece."""
     sums, first, tall, wide, _, n, box, _, _ = parts

@@ -14,7 +14,7 @@ SAMPLE = 24
 MERGED = 0.5
 
 
-@inlined
+@called
 def _overlay(parts, k, o, dy, dx):
     """Mean number of pixels in which the majority of part k differs from the copies of part o."""
     sums, first, tall, wide, centre, n, box, mass, _ = parts
@@ -29,7 +29,7 @@ def _overlay(parts, k, o, dy, dx):
     return d / n[o]
 
 
-@inlined
+@called
 def _parts_differ(parts, k, o, dy, dx, block, above):
     """Whether two parts surely differ in a square of pixels: by more than their edges.
 

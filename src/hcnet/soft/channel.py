@@ -23,9 +23,9 @@ LEAST = 2e-4
 ALONE, FEWER = 0.4, 3.0
 
 
-def template_cost(pages: Iterable[BoolArray]) -> Table:
-    """Bits of pixels without a part, as these pages have them."""
-    counts = np.zeros((1 << len(coding.TEMPLATE), 2))
+def template_cost(pages: Iterable[BoolArray], counts: NDArray[np.float64] | None = None) -> Table:
+    """Bits of pixels without a part, as these pages have them; adds them to `counts`, if given."""
+    counts = np.zeros((1 << len(coding.TEMPLATE), 2)) if counts is None else counts
     for page in pages:
         coding.template_counts(page.view(np.uint8), counts)
     p = (counts[:, 1] + ALONE) / (counts.sum(axis=1) + 2 * ALONE)

@@ -188,13 +188,16 @@ def copy_bits(pieces, i, parts, k, dy, dx, own, cost, counts, scratch):
 
 @entry
 def price(pieces, parts, assigned, shift, own, cost, counts):
-    """Bits of every copy of a part, itself left out if it is its `own`; also counts contexts."""
+    """Bits of every copy of a part, itself left out if it is its `own`; also counts contexts.
+
+    Pieces that are assigned to -1 are left out.
+    """
     n = parts[5]
     scratch = np.zeros(np.max(parts[2] * parts[3]), np.uint8)
     bits = np.zeros(assigned.size)
     for i in range(assigned.size):
         k = assigned[i]
-        if n[k] > own:
+        if k >= 0 and n[k] > own:
             bits[i] = copy_bits(
                 pieces, i, parts, k, shift[i, 0], shift[i, 1], own, cost, counts, scratch
             )

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +39,10 @@ STAGES = (
     "align",
 )
 STAGES += ("dissolve", "cover", "join")
+# Stages that are done with one block of pieces after the other, with the parts of those before:
+# time grows with the number of pieces, and not with its square.
+EARLY = STAGES[: STAGES.index("align")]
+BLOCK = 5000
 # Pieces, or parts, of one step: a step takes well below a second.
 CHUNKS = {
     "gather": 1000,
@@ -56,21 +62,54 @@ LARGER, MOST_COPIES = 1.3, 60
 SEVERAL = 60
 
 
-class SoftSearch(Stateful):
-    """A process for the driver: from pieces to parts, one small step after the other."""
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Parts of earlier pages: some of their copies, and pieces that have no part yet."""
 
-    def __init__(self, pages: Sequence[BoolArray], pieces: Pieces, seed: int) -> None:
+    pieces: Pieces
+    assigned: IntArray
+    shift: IntArray
+    cost: Table  # bits of pixels given their part
+
+    def __post_init__(self) -> None:
+        # They lie on no page, and beside no other piece.
+        object.__setattr__(self.pieces, "page", -1 - np.arange(len(self.pieces)))
+
+
+class SoftSearch(Stateful):
+    """A process for the driver: from pieces to parts, one small step after the other.
+
+    `known` parts of earlier pages come first; `counts` are those of pixels without a part in
+    earlier pages, to which these pages are added.
+    """
+
+    def __init__(
+        self,
+        pages: Sequence[BoolArray],
+        pieces: Pieces,
+        seed: int,
+        known: Known | None = None,
+        counts: NDArray[np.float64] | None = None,
+    ) -> None:
+        if known is not None:
+            pieces = joined([known.pieces, pieces])
         self._found, self._seed = pieces, seed
+        self._plan = _plan(len(pieces), known is None)
         # A part with n copies has log2(total / n) bits for the position and name of each: the limit
         # of the paper's E(S) for few placements on many pixels.
         self.total = math.e * max(sum(page.size for page in pages), 1)
-        self.cost_alone = template_cost(pages)
+        self.cost_alone = template_cost(pages, counts)
         self.cost: Table = np.ones((coding.CONTEXTS, 2), np.float32)
         self.joins = np.zeros((0, 2), np.int64)  # pieces that were put together
         self._stage, self._at = 0, 0
         self._order = np.zeros(0, np.int64)  # of the pieces or parts of the stage
         self._begin(pieces)
-        self._covering: list[IntArray] = []
+        if known is not None:
+            K, self.cost = len(known.pieces), known.cost
+            self.assigned[:K], self.shift[:K] = known.assigned, known.shift
+            given = known.pieces.arrays(), self.parts.arrays()
+            copying.fill(*given, self.assigned[:K], self.shift[:K])
+            copying.tighten(self.parts.arrays())
 
     def _begin(self, pieces: Pieces) -> None:
         self.pieces, N = pieces, len(pieces)
@@ -84,46 +123,47 @@ class SoftSearch(Stateful):
     @property
     def expected_steps(self) -> int:
         """How many steps there will be in all."""
-        N = len(self.pieces)
-        return sum(-(-N // CHUNKS.get(name, N + 1)) or 1 for name in STAGES)
+        return sum(-(-(end - begin) // CHUNKS.get(STAGES[s], end)) for s, begin, end in self._plan)
 
     def step(self) -> bool:
         """Do a chunk of the current stage; False when the last one is over."""
-        if not len(self.pieces) or self._stage == len(STAGES):
+        if not len(self.pieces) or self._stage == len(self._plan):
             return False
-        name = STAGES[self._stage]
+        name = STAGES[self._plan[self._stage][0]]
         if self._at == 0:
             self._order = self._ordered(name)
         chunk = self._order[self._at : self._at + CHUNKS.get(name, len(self._order) + 1)]
         self._work(name, chunk)
         self._at += max(len(chunk), 1)
         if self._at >= len(self._order):
-            self._stage, self._at = self._stage + 1, 0
             self.learn()
-        return self._stage < len(STAGES)
+            self._stage, self._at = self._stage + 1, 0
+        return self._stage < len(self._plan)
 
     def _ordered(self, name: str) -> IntArray:
         """The pieces or parts of a stage."""
         rng = np.random.default_rng([self._seed, self._stage])
+        block = np.arange(*self._plan[self._stage][1:])
         if name == "reassign":
-            return rng.permutation(len(self.pieces))
+            return rng.permutation(block)
         if name in ("merge", "variants"):
             some = np.flatnonzero(self.parts.n)
             return some[np.argsort(self.parts.n[some], kind="stable")]
         if name == "cover":
             return np.flatnonzero(~self.shared & (self.pieces.area >= SEVERAL))
-        return np.arange(len(self.pieces))
+        return block
 
     def _work(self, name: str, chunk: IntArray) -> None:
         pieces, parts = self.pieces.arrays(), self.parts.arrays()
-        placed = self.assigned, self.shift
+        stage, _, end = self._plan[self._stage]
+        placed = self.assigned[:end], self.shift[:end]
         if name in ("gather", "reassign"):
             alike = ALIKE if name == "gather" else 0.0
             copying.reassign(
                 chunk, pieces, parts, self.alone, *placed, self.cost, alike, self.total
             )
         elif name in ("merge", "variants"):
-            slack = VARIANTS[self._stage - STAGES.index("variants")] if name == "variants" else 0.0
+            slack = VARIANTS[stage - STAGES.index("variants")] if name == "variants" else 0.0
             rest = self.alone, *placed, self.bits, self.cost, slack, self.total
             merging.merge(chunk, pieces, parts, *rest)
         elif name == "align":
@@ -137,16 +177,19 @@ class SoftSearch(Stateful):
             self.covers, self.saved = np.concatenate([self.covers, covers]), self.saved + saved
 
     def learn(self) -> None:
-        """Estimate the channel anew, and price all copies with it."""
+        """Estimate the channel anew, and price the copies of the block with it."""
         copying.tighten(self.parts.arrays())
-        self.cost, self.bits = self.channel()
+        block = slice(*self._plan[self._stage][1:])
+        self.cost, bits = self.channel(block)
+        self.bits[block] = bits[block]
 
-    def channel(self) -> tuple[Table, NDArray[np.float64]]:
-        """The channel and the bits of all copies as they are now, also within a stage."""
+    def channel(self, block: slice = slice(None)) -> tuple[Table, NDArray[np.float64]]:
+        """The channel and the bits of a block's copies as they are now, also within a stage."""
         if not len(self.pieces):
             return self.cost, self.bits
-        counts = np.zeros((coding.CONTEXTS, 2))
-        given = self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift
+        counts, assigned = np.zeros((coding.CONTEXTS, 2)), np.full(len(self.pieces), -1)
+        assigned[block] = self.assigned[block]
+        given = self.pieces.arrays(), self.parts.arrays(), assigned, self.shift
         coding.price(*given, 1, self.cost, counts)
         cost = part_cost(counts)
         return cost, coding.price(*given, 1, cost, np.zeros((0, 2)))
@@ -165,9 +208,9 @@ class SoftSearch(Stateful):
     def energy(self) -> float:
         """Bits of all pieces and parts."""
         n, K = self.parts.n, len(self.parts.n)
-        first = np.bincount(self.assigned, self.alone, K) / np.maximum(n, 1)
-        again = np.bincount(self.assigned, self.bits, K) / np.maximum(n, 1)
-        return float(self.costs().sum() + (first - again)[n > 1].sum())
+        some = self.assigned >= 0
+        more = np.bincount(self.assigned[some], (self.alone - self.bits)[some], K)
+        return float(self.costs().sum() + (more / np.maximum(n, 1))[n > 1].sum())
 
     def _cover(
         self, which: IntArray, pieces: Pieces, assigned: IntArray
@@ -307,7 +350,7 @@ class SoftSearch(Stateful):
         self.assigned, self.shift, self.covers, self.bits, self.saved = own
         N = len(self.pieces)
         lengths = {len(self.assigned), len(self.shift), len(self.bits), len(self.saved)}
-        if lengths != {N} or self._restored_boxes.shape != (N, 4) or self._stage > len(STAGES):
+        if lengths != {N} or self._restored_boxes.shape != (N, 4) or self._stage > len(self._plan):
             raise ValueError("its copies are not those of its pieces")
         inside = (self.assigned >= -1) & (self.assigned < N)
         covered = (self.covers[:, :2] >= 0) & (self.covers[:, :2] < N)
@@ -333,6 +376,17 @@ def _renumbered(covers: IntArray, kept: IntArray, total: int, first: int) -> Int
     rows = covers[number[covers[:, 0]] >= 0].copy()
     rows[:, 0] = number[rows[:, 0]]
     return rows
+
+
+def _plan(n: int, gather: bool) -> list[tuple[int, int, int]]:
+    """Stages as numbers in STAGES, each with begin and end of the pieces that it is done with."""
+    blocks, variants = max(-(-n // BLOCK), 1), EARLY.index("variants")
+    ends = [n * b // blocks for b in range(blocks + 1)]
+    plan = [(s, 0, ends[1]) for s in range(0 if gather else variants - 4, len(EARLY))]
+    # Known parts are good: two rounds are enough for more pieces, and one for all of them.
+    plan += [(s, *pair) for pair in pairwise(ends[1:]) for s in range(variants - 4, len(EARLY))]
+    last = variants - 2 if blocks > 1 else len(EARLY)
+    return plan + [(s, 0, n) for s in range(last, len(STAGES))]
 
 
 def _with_joins(pieces: Pieces, pairs: IntArray) -> Pieces:

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from hcnet import HCN, BooleanMatrixFactorization, Engine, FeatureLearner, Layer, TemplateClassifier
-from hcnet.datasets import shapes
+from hcnet.datasets import scanned_text, shapes
 from hcnet.engine import engines
+from hcnet.soft import soft_search
 
 
 def _images(n=10):
@@ -57,6 +58,17 @@ def _active(**options):
         engines.SMALL = before
 
 
+def _soft(**options):
+    """In small steps, so that some end in the middle of a stage."""
+    before = dict(soft_search.CHUNKS)
+    soft_search.CHUNKS.update(dict.fromkeys(before, 25))
+    try:
+        page = scanned_text(size=(300, 500), random_state=0).images
+        return _parts(algorithm="soft").fit(page, **options)
+    finally:
+        soft_search.CHUNKS.update(before)
+
+
 def _network(**options):
     layers = [Layer(4, size=4, pool=2, perturbation=0.2), Layer()]
     return HCN(layers, templates_per_class=2, random_state=0, **options)
@@ -77,6 +89,7 @@ FITS = {
     "parts_beliefs": lambda **o: _messages(engine="beliefs", max_iter=12, p_W=0.4).fit(
         _pages(2), **o
     ),
+    "parts_soft": _soft,
     "parts_stream": lambda **o: _parts(3, 5).fit_stream(iter(_pages(8)), batch_size=2, **o),
     "parts_epochs": lambda **o: _messages().fit_stream(_pages(8), batch_size=3, epochs=2, **o),
     "network": lambda **o: _network(max_iter=6, n_init=3).fit(*_images(), **o),

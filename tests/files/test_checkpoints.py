@@ -61,7 +61,14 @@ def test_a_fit_that_is_broken_off_again_and_again_comes_to_the_same_end(
     """Long fits not after every step: each goes through all that went before."""
     whole = learned(FITS[name]())
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # nothing is really lost here
-    often = {"parts": 15, "parts_stream": 5, "network": 2, "table": 99, "table_rank": 251}
+    often = {
+        "parts": 15,
+        "parts_soft": 3,
+        "parts_stream": 5,
+        "network": 2,
+        "table": 99,
+        "table_rank": 251,
+    }
     steps = often.get(name, 0)
     found, cuts = with_power_cuts(FITS[name], tmp_path / "fit.ckpt", monkeypatch, steps)
     assert cuts >= 4
@@ -345,8 +352,9 @@ def kill_again_and_again(name, folder, times, seed):
     return ends
 
 
-def test_a_killed_fit_comes_to_the_same_end(tmp_path):
-    assert kill_again_and_again("parts", tmp_path, 3, seed=0) >= 1
+@pytest.mark.parametrize("name", ["parts", "parts_soft"])
+def test_a_killed_fit_comes_to_the_same_end(name, tmp_path):
+    assert kill_again_and_again(name, tmp_path, 3, seed=0) >= 1
 
 
 @pytest.mark.long

@@ -314,6 +314,8 @@ def models(tmp_path_factory):
     (folder / "mutants").mkdir()
     image = np.kron(np.eye(4), np.ones((3, 3)))
     FeatureLearner(feature_size=3, n_init=1, random_state=0).fit(image).save(folder / "parts.hcn")
+    soft = FeatureLearner(algorithm="soft", random_state=0).fit(np.kron(np.eye(6), np.ones((5, 4))))
+    soft.save(folder / "soft.hcn")
     rng = np.random.default_rng(0)
     table = (rng.random((30, 2)) < 0.5) @ (rng.random((2, 12)) < 0.4)
     BooleanMatrixFactorization(2, n_init=1).fit(table).save(folder / "table.hcn")

@@ -316,7 +316,7 @@ class SoftModel:
         missing = (each - self.counts)[on].sum() + 1
         extra = self.counts[~on].sum() + 1
         return objective.Priors(
-            p_S=min(float(self.copies.sum()) * math.e / self.total, 0.5),
+            p_S=min(max(self.copies.sum(), 1) * math.e / self.total, kinds.BELOW_HALF),
             p_W=min(max(float(on.mean()) if len(on) else 0.5, 0.02), 0.6),
             p01=min(float(missing / (each[on].sum() + 2)), kinds.BELOW_HALF),
             p10=min(float(extra / (each[~on].sum() + 2)), kinds.BELOW_HALF),

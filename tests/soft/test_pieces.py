@@ -1,4 +1,4 @@
-"""Pieces of ink, their neighbours and unions, and pixels that were flipped."""
+"""Pieces of ink, their neighbours and unions."""
 
 import itertools
 
@@ -8,16 +8,7 @@ import pytest
 from scipy import ndimage
 
 from hcnet.datasets import scanned_text
-from hcnet.soft.denoising import without_flips
-from hcnet.soft.pieces import (
-    find_pieces,
-    flip_rates,
-    joined,
-    neighbours,
-    selected,
-    smallest_box,
-    unions,
-)
+from hcnet.soft.pieces import find_pieces, joined, neighbours, selected, smallest_box, unions
 
 
 @pytest.fixture(scope="module")
@@ -73,54 +64,6 @@ def test_large_and_tiny_components_are_left_out(page):
     assert len(find_pieces(speck)) == 1
     for empty in (np.zeros((9, 9), bool), np.ones((500, 500), bool)):
         assert len(find_pieces(empty)) == 0
-
-
-def test_flips_neither_join_nor_multiply_pieces(page):
-    """Components of the majority; the flips that touch them belong to them."""
-    rng = np.random.default_rng(0)
-    noisy = page ^ (rng.random(page.shape) < 0.02)
-    _, many = ndimage.label(noisy, np.ones((3, 3)))
-    clean, found = find_pieces(page), find_pieces(noisy)
-    assert many > 5 * len(clean)
-    assert abs(len(found) - len(clean)) < 0.35 * len(clean)
-    paste = pasted(found, page.shape)
-    assert paste.max() == 1
-    assert not paste[~noisy].any()
-    assert paste[page & noisy].mean() > 0.9
-
-
-@pytest.mark.parametrize(("p10", "p01"), [(0.0, 0.0), (0.02, 0.01), (0.005, 0.05)])
-def test_rates_of_flips_are_measured(p10, p01):
-    rng = np.random.default_rng(1)
-    page = np.kron(rng.random((12, 12)) < 0.5, np.ones((25, 25))) > 0
-    chance = np.where(page, p01, p10)
-    on, off = flip_rates(page ^ (rng.random(page.shape) < chance))
-    # Others among the 24 neighbours are flipped as well, so only isolated flips count.
-    assert on == pytest.approx(p10, abs=0.004)
-    assert off == pytest.approx(p01, abs=0.012)
-
-
-def test_known_flips_are_taken_back():
-    rng = np.random.default_rng(2)
-    page = np.kron(rng.random((20, 20)) < 0.5, np.ones((20, 20))) > 0
-    none = np.full(page.shape, -1, np.float32)
-    np.testing.assert_array_equal(without_flips(page, none), page)  # nothing to do
-    noisy = page ^ (rng.random(page.shape) < 0.03)
-    cleaned = without_flips(noisy, none)
-    assert (cleaned != page).sum() < 0.1 * (noisy != page).sum()
-    # A part says what its pixels were even where the neighbours do not.
-    stripes = np.zeros((300, 300), bool)
-    stripes[::2] = True
-    noisy = stripes | (page[:300, :300] & (rng.random(stripes.shape) < 0.03))
-    known = without_flips(noisy, stripes.astype(np.float32))
-    assert (known != stripes).sum() <= (noisy != stripes).sum()
-
-
-def test_a_full_and_an_empty_page_have_no_flips():
-    for value in (False, True):
-        page = np.full((60, 80), value)
-        level = np.full(page.shape, -1, np.float32)
-        np.testing.assert_array_equal(without_flips(page, level), page)
 
 
 def boxes_apart(pieces, i, j):

@@ -12,47 +12,95 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from hcnet.images import BoolArray
-from hcnet.soft.pieces import flip_rates
+from hcnet.images import BoolArray, Images
+from hcnet.objective import entropy_bits
 
 # Bounds of the levels of a part, and of the number of on pixels in the ring of 16 around.
 LEVELS = (0.0, 0.05, 0.3, 0.7, 0.95)
 RING = (1, 3, 6, 11)
-# Contexts that were seen less often leave the pixel as it is.
-RARE = 8
+FINER = (len(RING) + 1) * (len(LEVELS) + 1)
+# The 8 pixels around count as so many pixels that were seen in the whole context.
+PRIOR = 3.0
+# Pages with a lower rate of flips are taken as they are.
+NOISY = 0.002
+# A higher rate is not one of flips.
+MOST = 0.25
+
+Rates = tuple[float, float]
 
 
-def without_flips(page: BoolArray, level: NDArray[np.float32]) -> BoolArray:
+def flip_rates(page: BoolArray) -> Rates:
+    """How often flips turn a pixel on, and how often they turn it off.
+
+    No context has fewer pixels on than flips turn on.  So the rate is that of the context with the
+    fewest: all 8 pixels around off, and at most so many of the 16 around these on.
+    """
+    inner, ring = _around(page)
+    rates = []
+    for near, far, flipped in ((inner == 0, ring, page), (inner == 8, 16 - ring, ~page)):
+        n = np.cumsum(np.bincount(far[near], minlength=17))
+        k = np.cumsum(np.bincount(far[near & flipped], minlength=17))
+        best = np.argmin((k + 1 + 5 * np.sqrt(k + 1)) / np.maximum(n, 1))
+        # A few specks on a clean page are no flips, and neither is a pattern of dots.
+        rate = float(max(k[best] - np.sqrt(k[best]), 0) / max(n[best], 1))
+        rates.append(rate if rate < MOST else 0.0)
+    return rates[0], rates[1]
+
+
+def without_noise(images: Images) -> tuple[list[BoolArray], float]:
+    """Pages without the flips of those that have many, and the bits of these flips."""
+    pages, bits = [], 0.0
+    for page in images.pixels[:, 0] & images.observed[:, 0]:
+        rates = flip_rates(page)
+        clean = without_flips(page, rates) if max(rates) > NOISY else page
+        bits += entropy_bits(int((clean ^ page).sum()), page.size)
+        pages.append(clean)
+    return pages, bits
+
+
+def without_flips(
+    page: BoolArray, rates: Rates, level: NDArray[np.float32] | None = None
+) -> BoolArray:
     """The page before its flips; `level` is how probable its part makes each pixel, or -1."""
-    on_among_off, off_among_on = flip_rates(page)
+    turned_on, turned_off = rates
     context = _contexts(page, level)
-    n = int(context.max(initial=0)) + 1
-    total = np.bincount(context.ravel(), minlength=n)
-    on = np.bincount(context[page], minlength=n)
-    seen_on = on / np.maximum(total, 1)
-    before = (seen_on - on_among_off) / (1 - on_among_off - off_among_on)
-    before = np.clip(before, 0, 1)
-    wrong_on = before * (1 - off_among_on) < 0.5 * seen_on
-    wrong_off = before * off_among_on > 0.5 * (1 - seen_on)
-    often = total >= RARE
-    change = np.where(page, (wrong_on & often)[context], (wrong_off & often)[context])
-    return page ^ change
+    total = np.bincount(context.ravel(), minlength=256 * FINER)
+    on = np.bincount(context[page], minlength=256 * FINER)
+    whole, ink = total.reshape(256, FINER).sum(axis=1), on.reshape(256, FINER).sum(axis=1)
+    coarse = np.repeat(ink / np.maximum(whole, 1), FINER)
+    wrong = []
+    for value in (0, 1):
+        # How often the other pixels in the context of one with this value are on.
+        others = np.maximum(total - 1, 0)
+        chance = (np.maximum(on - value, 0) + PRIOR * coarse) / (others + PRIOR)
+        before = np.clip((chance - turned_on) / (1 - turned_on - turned_off), 0, 1)
+        if value:
+            wrong.append(before * (1 - turned_off) < 0.5 * chance)
+        else:
+            wrong.append(before * turned_off > 0.5 * (1 - chance))
+    return page ^ np.where(page, wrong[1][context], wrong[0][context])
 
 
-def _contexts(page: BoolArray, level: NDArray[np.float32]) -> NDArray[np.int32]:
+def _around(page: BoolArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """How many of the 8 pixels around each pixel are on, and of the 16 around these."""
+    pixels = page.astype(np.float32)
+    near, wide = (
+        np.rint(ndimage.uniform_filter(pixels, side, mode="constant") * side**2).astype(np.int32)
+        for side in (3, 5)
+    )
+    return near - page, wide - near
+
+
+def _contexts(page: BoolArray, level: NDArray[np.float32] | None) -> NDArray[np.int32]:
     """The 8 pixels around, how many are on in the ring of 16 around these, and the level."""
-    pixels = np.pad(page.astype(np.int32), 1)
+    pixels = np.pad(page, 1)
     H, W = page.shape
     context = np.zeros((H, W), np.int32)
-    inner = np.zeros((H, W), np.int32)
-    for y in range(3):
-        for x in range(3):
-            part = pixels[y : y + H, x : x + W]
-            inner += part
-            if (y, x) != (1, 1):
-                context = 2 * context + part
-    outer = ndimage.uniform_filter(page.astype(np.float32), 5, mode="constant") * 25
-    ring = np.rint(outer).astype(np.int32) - inner
-    context = context * (len(RING) + 1) + np.digitize(ring, RING).astype(np.int32)
-    steps = np.digitize(level, LEVELS).astype(np.int32)
-    return np.asarray(context * (len(LEVELS) + 1) + steps)
+    for y, x in np.ndindex(3, 3):
+        if (y, x) != (1, 1):
+            context = 2 * context + pixels[y : y + H, x : x + W]
+    context = context * (len(RING) + 1) + np.digitize(_around(page)[1], RING).astype(np.int32)
+    context *= len(LEVELS) + 1
+    if level is not None:
+        context += np.digitize(level, LEVELS).astype(np.int32)
+    return context

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from hcnet.images import BoolArray, Images
+from hcnet.images import BoolArray
 from hcnet.soft import coding
 
 IntArray = NDArray[np.int64]
@@ -26,8 +26,6 @@ MOST_SIDE = 400
 # A component up to this share of the median height may belong to one above or below it that is at
 # most so many median heights away, a dot to another dot.
 DOT, GAP, DOTS, WIDE = 0.5, 0.55, 0.9, 4.0
-# Above this rate of flips the components of a page are those of its 3×3 majority.
-NOISY = 0.002
 # With fewer components of so many pixels, parts are not soft.
 MANY, LARGE = 60, 20
 
@@ -88,21 +86,10 @@ def joined(groups: list[Pieces]) -> Pieces:
     return Pieces(page, top, left, height, width, np.concatenate(start), ink)
 
 
-def flip_rates(page: BoolArray) -> tuple[float, float]:
-    """How often a pixel is on among 24 that are off, and off among 24 that are on."""
-    near = ndimage.uniform_filter(page.astype(np.float32), 5, mode="constant") * 25
-    others = np.rint(near).astype(np.int8) - page
-    rates = []
-    for value, alone in ((True, others == 0), (False, others == 24)):
-        total = int(alone.sum())
-        rates.append(float((alone & (page == value)).sum() + 0.5) / (total + 1000.0))
-    return rates[0], rates[1]
-
-
-def many_pieces(images: Images) -> bool:
-    """Whether images have so many pieces that some may be copies of others."""
+def many_pieces(pages: list[BoolArray]) -> bool:
+    """Whether pages have so many pieces that some may be copies of others."""
     n = 0
-    for page in images.pixels[:, 0] & images.observed[:, 0]:
+    for page in pages:
         label, _ = ndimage.label(page, np.ones((3, 3), bool))
         n += int((np.bincount(label.ravel())[1:] >= LARGE).sum())
     return n >= MANY
@@ -110,10 +97,7 @@ def many_pieces(images: Images) -> bool:
 
 def find_pieces(page: BoolArray, number: int = 0, largest: tuple[int, int] | None = None) -> Pieces:
     """The pieces of a page; those over `largest` (height, width) are left out."""
-    seen = page
-    if max(flip_rates(page)) > NOISY:
-        seen = ndimage.uniform_filter(page.astype(np.float32), 3, mode="constant") > 0.5
-    label, n = ndimage.label(seen, np.ones((3, 3), bool))
+    label, n = ndimage.label(page, np.ones((3, 3), bool))
     boxes = np.array(
         [(a.start, a.stop, b.start, b.stop) for a, b in ndimage.find_objects(label)], np.int64
     ).reshape(-1, 4)
@@ -132,18 +116,12 @@ def find_pieces(page: BoolArray, number: int = 0, largest: tuple[int, int] | Non
     sides = high - low
     limit = np.array(largest if largest else 2 * [min(max(64.0, LARGEST * median), MOST_SIDE)])
     kept = np.flatnonzero((mass >= SMALLEST) & (sides <= limit).all(axis=1))
-    # A pixel belongs to the piece whose component it touches; flips touch it too.
-    grow = seen is not page
-    low, high = low[kept] - grow, high[kept] + grow
-    low, high = np.maximum(low, 0), np.minimum(high, page.shape)
+    low, high = low[kept], high[kept]
     which = np.full(n + 1, -1)
     rank = np.full(len(first), -1)
     rank[kept] = np.arange(len(kept))
     which[1:] = rank[inverse]
     owner = np.where(label > 0, which[label], -1)
-    if grow:
-        owner = np.where(label > 0, owner, ndimage.maximum_filter(owner, 3))
-    owner[~page] = -1
     sides = high - low
     start = np.cumsum(np.concatenate([[0], sides.prod(axis=1)]))
     ink = coding.cut(owner, low, sides, start)

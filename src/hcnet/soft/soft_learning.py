@@ -11,9 +11,10 @@ import numpy as np
 
 from hcnet import objective
 from hcnet.engine.driver import Keeper, Limits, Measurement, Record, Status, interruptible, run
-from hcnet.images import Images
+from hcnet.images import BoolArray, Images
 from hcnet.progress import Progress
 from hcnet.soft import coding
+from hcnet.soft.denoising import without_noise
 from hcnet.soft.pieces import find_pieces, joined, many_pieces
 from hcnet.soft.soft_model import SoftExplanation, SoftModel, model_of
 from hcnet.soft.soft_search import SoftSearch
@@ -56,7 +57,7 @@ def may_be_soft(estimator: Any, images: Images) -> bool:
     if algorithm != "auto":
         return bool(algorithm == "soft")
     exact = given or estimator.feature_size is not None
-    return not exact and channels == 1 and many_pieces(images)
+    return not exact and channels == 1 and many_pieces(without_noise(images)[0])
 
 
 def learn_soft(
@@ -71,14 +72,12 @@ def learn_soft(
     """Learn soft parts from pages; `largest` is the height and width of the largest part."""
     progress = progress or Progress()
     began = time.perf_counter()
-    pages = [
-        page & seen for page, seen in zip(images.pixels[:, 0], images.observed[:, 0], strict=True)
-    ]
+    pages, noise = without_noise(images)
     pieces = joined([find_pieces(page, n, largest) for n, page in enumerate(pages)])
     search = SoftSearch(pages, pieces, int(rng.integers(2**32)))
 
     def now(status: Status) -> SoftLearned:
-        return finished(search, images, largest, max_features, status)
+        return finished(search, images, (pages, noise), largest, max_features, status)
 
     def report(iteration: int, measurement: Measurement, seconds: float) -> None:
         progress.step(measurement, lambda: now(Status.RUNNING), search.expected_steps)
@@ -96,31 +95,41 @@ def learn_soft(
 def finished(
     search: SoftSearch,
     images: Images,
+    clean: tuple[list[BoolArray], float],
     largest: tuple[int, int] | None,
     max_features: int | None,
     status: Status,
 ) -> SoftLearned:
     """The parts of a search, their places, and the bits of the pages with them."""
     model, rows, bits = model_of(search, images.size, largest, max_features)
-    for number, page in enumerate(images.pixels[:, 0] & images.observed[:, 0]):
+    pages, noise = clean
+    bits += noise
+    for number, page in enumerate(pages):
         bits += model.residue(page, rows[rows[:, 0] == number])
     found = SoftExplanation(model.windows(rows, images.size), bits)
     ratio = model.compression_ratio(images, found)
-    return SoftLearned(model, found, ratio, status, 0, 0.0, [], approximate(search))
+    flips = [c ^ p for c, p in zip(pages, images.pixels[:, 0] & images.observed[:, 0], strict=True)]
+    return SoftLearned(model, found, ratio, status, 0, 0.0, [], approximate(search, flips))
 
 
-def approximate(search: SoftSearch) -> bool | None:
+def approximate(search: SoftSearch, flips: list[BoolArray]) -> bool | None:
     """Whether the copies of parts differ by more than flips; None if they hold little of the ink.
 
     Copies that are equal pixel by pixel repeat exactly.  The bits of others are compared with their
-    bits under one flip rate everywhere.
+    bits under one flip rate everywhere.  `flips` are those that were taken back before.
     """
-    shared, area = search.shared, search.pieces.area
+    pieces, shared, area = search.pieces, search.shared, search.pieces.area
     if not shared.any() or 2 * area[shared].sum() < area.sum():
         return None
-    given = search.pieces.arrays(), search.parts.arrays(), search.assigned, search.shift
-    flips = coding.differences(*given)[shared]
-    size = (search.pieces.height * search.pieces.width)[shared]
-    uniform = objective.entropy_bits(int(flips.sum()), int(size.sum()))
-    equal = float((flips == 0).mean())
-    return equal < MOST_EQUAL and bool(search.bits[shared].sum() < CHEAPER * uniform)
+    ink, noise = pieces.ink.copy(), 0
+    for i in np.flatnonzero(shared):
+        (y, x), (h, w) = (pieces.top[i], pieces.left[i]), pieces.bitmap(i).shape
+        own = flips[pieces.page[i]][y : y + h, x : x + w]
+        ink[pieces.start[i] :][: own.size] ^= own.ravel()
+        noise += int(own.sum())
+    given = (ink, *pieces.arrays()[1:]), search.parts.arrays(), search.assigned, search.shift
+    different = coding.differences(*given)[shared]
+    size = int((pieces.height * pieces.width)[shared].sum())
+    uniform = objective.entropy_bits(int(different.sum()), size)
+    soft = search.bits[shared].sum() + objective.entropy_bits(noise, size)
+    return bool((different == 0).mean() < MOST_EQUAL and soft < CHEAPER * uniform)

@@ -19,7 +19,7 @@ from hcnet.layers import Border, FeatureLayer
 from hcnet.model import PARTS_MODEL
 from hcnet.soft import coding, copying
 from hcnet.soft.channel import Table, bits_of, chances
-from hcnet.soft.denoising import without_flips
+from hcnet.soft.denoising import flip_rates, without_flips, without_noise
 from hcnet.soft.parts import Parts, cover
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, smallest_box
 from hcnet.soft.soft_search import COPIES, PIXELS, SEVERAL, SoftSearch
@@ -133,18 +133,16 @@ class SoftModel:
         self, images: Images, rng: object = None, max_memory: int | None = None
     ) -> SoftExplanation:
         """Find the parts in pages: pieces as copies of a part, or as several parts."""
-        bits, rows = 0.0, [np.zeros((0, 4), np.int64)]
-        for number, (page, seen) in enumerate(
-            zip(images.pixels[:, 0], images.observed[:, 0], strict=True)
-        ):
-            found = page & seen
-            more, left = self._explain_page(find_pieces(found, number, self.window))
+        pages, bits = without_noise(images)
+        rows = [np.zeros((0, 4), np.int64)]
+        for number, (page, seen) in enumerate(zip(pages, images.observed[:, 0], strict=True)):
+            more, left = self._explain_page(find_pieces(page, number, self.window))
             bits += left
             if not seen.all():
                 more = more[self._beside(more, seen)]
-                more = np.concatenate([more, self._behind(found, seen, number)])
+                more = np.concatenate([more, self._behind(page, seen, number)])
             rows.append(more)
-            bits += self.residue(found, more)
+            bits += self.residue(page, more)
         return SoftExplanation(self.windows(np.concatenate(rows), images.size), bits)
 
     def _explain_page(self, pieces: Pieces) -> tuple[IntArray, float]:
@@ -253,18 +251,26 @@ class SoftModel:
             board[n, 0, r : r + h, c : c + w] |= self.features[f, 0]
         return board[:, :, oh : oh + H, ow : ow + W]
 
-    def chances_on(
-        self, placements: IntArray, page: int, image_size: tuple[int, int]
-    ) -> NDArray[np.float32]:
-        """How probable the parts make each pixel of a page; -1 without a part."""
-        layer = self.layer(image_size)
-        (H, W), (oh, ow) = image_size, layer.overhang
+    def chances_on(self, page: BoolArray, placements: IntArray) -> NDArray[np.float32]:
+        """How probable the other copies of their part make the pixels of a page; -1 without."""
+        layer = self.layer(page.shape)
+        (H, W), (oh, ow) = page.shape, layer.overhang
+        inside = slice(oh, oh + H), slice(ow, ow + W)
         board = np.full((H + 2 * oh, W + 2 * ow), -1, np.float32)
-        for _, f, r, c in placements[placements[:, 0] == page]:
-            (h, w), (y, x) = self.sizes[f], self._corners[f]
-            at = board[r + y : r + y + h, c + x : c + x + w]
-            np.maximum(at, self.part(f)[: at.shape[0], : at.shape[1]], out=at)
-        return board[oh : oh + H, ow : ow + W]
+        ink = np.zeros(board.shape, bool)
+        ink[inside] = page
+        shares = [self.part(f) for f in range(len(self.sizes))]
+        corners = self._corners
+        for f, r, c in placements:
+            n, (y, x), (h, w) = self.copies[f], corners[f] + (r, c), self.sizes[f]
+            own = ink[y : y + h, x : x + w]
+            share = shares[f][: own.shape[0], : own.shape[1]]
+            # A copy that the part was learned from has no pixel off that all copies have on.
+            if n > 1 and not (~own & (share == 1)).any():
+                share = np.clip((share * n - own) / (n - 1), 0, 1)
+            at = board[y : y + h, x : x + w]
+            np.maximum(at, share, out=at)
+        return board[inside]
 
     def fill(self, images: Images, found: SoftExplanation) -> BoolArray:
         """Pages with their missing pixels as the parts have them."""
@@ -273,10 +279,11 @@ class SoftModel:
 
     def denoise(self, images: Images, found: SoftExplanation) -> BoolArray:
         """Pages without flips: pixels that their part and their neighbours contradict."""
-        cleaned = self.fill(images, found)
+        cleaned, (clean, _) = self.fill(images, found), without_noise(images)
         for n in range(images.n_images):
-            level = self.chances_on(found.placements, n, images.size)
-            cleaned[n, 0] = without_flips(cleaned[n, 0], level)
+            mine = found.placements[found.placements[:, 0] == n, 1:]
+            level = self.chances_on(clean[n], mine)
+            cleaned[n, 0] = without_flips(cleaned[n, 0], flip_rates(cleaned[n, 0]), level)
         return cleaned
 
     def bits_saved(self, images: Images, placements: IntArray) -> NDArray[np.float64]:
@@ -285,8 +292,8 @@ class SoftModel:
         layer = self.layer(images.size)
         rows[:, 2:] += self._corners[rows[:, 1]] - np.array(layer.overhang)
         saved = np.zeros(len(rows))
-        for number in np.unique(rows[:, 0]):
-            page = np.pad((images.pixels & images.observed)[number, 0], max(self.window) + 2)
+        for number, page in enumerate(without_noise(images)[0]):
+            page = np.pad(page, max(self.window) + 2)
             which = np.flatnonzero(rows[:, 0] == number)
             saved[which] = self._bits_saved(page, rows[which], max(self.window) + 2)
         return saved

@@ -122,7 +122,7 @@ def approximate(search: SoftSearch, flips: list[BoolArray]) -> bool | None:
     if not shared.any() or 2 * area[shared].sum() < area.sum():
         return None
     ink, noise = pieces.ink.copy(), 0
-    for i in np.flatnonzero(shared):
+    for i in np.flatnonzero(shared).tolist():
         (y, x), (h, w) = (pieces.top[i], pieces.left[i]), pieces.bitmap(i).shape
         own = flips[pieces.page[i]][y : y + h, x : x + w]
         ink[pieces.start[i] :][: own.size] ^= own.ravel()

@@ -117,5 +117,5 @@ def test_little_explained_ink_is_said(text, learner):
         warnings.simplefilter("error")
         learner.denoise(text.images)
     page = np.kron(np.random.default_rng(5).random((50, 90)) < 0.5, np.ones((10, 10))) > 0
-    with pytest.warns(UserWarning, match="% of the ink of X.*Learn parts from X itself"):
+    with pytest.warns(UserWarning, match="% of the ink of X.*Learn the parts from X itself"):
         learner.denoise(page[None])

@@ -387,18 +387,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         Soft parts take flips back and leave the rest of X as it is.
         """
         given, found = self._explain(X, mask)
-        clean = self._model.denoise(given.images, found)
-        made = self._model.reconstruct(found.placements, given.images.n_images, given.images.size)
-        ink = clean & given.images.observed
-        if isinstance(self._model, SoftModel) and 2 * (made & ink).sum() < ink.sum():
-            warnings.warn(
-                f"The parts explain {(made & ink).sum() / ink.sum():.0%} of the ink of X; the rest "
-                f"is cleaned by its neighbouring pixels alone. Learn parts from X itself or from "
-                f"pages in the same type.",
-                UserWarning,
-                stacklevel=2,
-            )
-        return given.restore(clean)
+        return given.restore(self._model.denoise(given.images, found))
 
     def inpaint(self, X: ArrayLike, mask: ArrayLike) -> BoolArray:
         """X with the pixels under the mask filled in; the others do not change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,9 @@ from hcnet.soft.soft_search import COPIES, PIXELS, SEVERAL, SoftSearch
 
 # Pixels of all windows together in a file: so many, and so many more for each pixel of the parts.
 LARGEST, LARGER = 2**26, 64
+
+# Denoising warns if the parts explain less than this share of the ink.
+LITTLE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,6 +288,16 @@ class SoftModel:
             mine = found.placements[found.placements[:, 0] == n, 1:]
             level = self.chances_on(clean[n], mine)
             cleaned[n, 0] = without_flips(cleaned[n, 0], flip_rates(cleaned[n, 0]), level)
+        ink = cleaned & images.observed
+        made = ink & self.reconstruct(found.placements, images.n_images, images.size)
+        if made.sum() < LITTLE * ink.sum():
+            warnings.warn(
+                f"The parts explain {made.sum() / ink.sum():.0%} of the ink of X; the rest is "
+                f"cleaned by the pixels around alone. Learn the parts from X itself, or from pages "
+                f"in its type and resolution.",
+                UserWarning,
+                stacklevel=3,
+            )
         return cleaned
 
     def bits_saved(self, images: Images, placements: IntArray) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ import pytest
 import hcnet
 from hcnet.archive import kinds
 from hcnet.soft import coding
-from hcnet.soft.channel import TEMPLATE
+from hcnet.soft.coding import TEMPLATE
 from hcnet.soft.soft_model import SoftModel
 
 

@@ -123,7 +123,8 @@ class SoftSearch(Stateful):
     @property
     def expected_steps(self) -> int:
         """How many steps there will be in all."""
-        return sum(-(-(end - begin) // CHUNKS.get(STAGES[s], end)) for s, begin, end in self._plan)
+        N = max(len(self.pieces), 1)
+        return sum(-(-(end - begin) // CHUNKS.get(STAGES[s], N)) for s, begin, end in self._plan)
 
     def step(self) -> bool:
         """Do a chunk of the current stage; False when the last one is over."""

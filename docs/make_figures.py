@@ -1,7 +1,7 @@
 """Draw the pictures of the documentation: python docs/make_figures.py [NAME …].
 
-Run it from the root of the repository.  Without names it draws all of them.  "report" needs
-Chromium, "digits" needs MNIST (in the folder HCNET_DATA, or downloaded).
+Run it from the root of the repository.  Without names it draws all of them.  "report" and
+"scans" need Chromium, "digits" needs MNIST (in the folder HCNET_DATA, or downloaded).
 """
 
 import subprocess
@@ -40,6 +40,7 @@ FIGURES = {
     "stream": fits.draw_stream,
     "digits": digits.draw_digits,
     "report": fits.draw_report,
+    "scans": fits.draw_scans,
     "gallery": draw_gallery,
 }
 

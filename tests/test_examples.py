@@ -18,6 +18,7 @@ SAYS = {
     "inpainting": "of 838 that were ink 723 are back",
     "page_of_text": "10 parts, 9 of 10 letters exactly",
     "pixel_art": "0 in what was rebuilt",
+    "scanned_page": "soft parts: ",
     "several_objects": "images with exactly the right classes: 100.0%",
     "shapes_hierarchy": "1000 of 1000 new images in the right cluster",
     "spike_raster": "3 of 3 right to the last spike",

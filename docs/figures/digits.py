@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from benchmarks.mnist_models import fit_hcn
+from benchmarks.mnist_models import fit_templates
 from hcnet.datasets import mnist
 from hcnet.datasets.corruptions import CORRUPTIONS
 from hcnet.hierarchy.convolution import bconv
@@ -60,7 +60,7 @@ def below(rows: list[Image.Image]) -> Image.Image:
 def learned() -> Image.Image:
     """The parts of a network that has learned digits, the most used first, and some templates."""
     train = mnist().first(40)
-    network = fit_hcn(train.images, train.labels, 0)[-1]
+    network = fit_templates(train.images, train.labels, 0)[-1]
     parts, templates = network.weights_
     order = np.argsort(-templates.sum(axis=(0, 2, 3)), kind="stable")
     blank_part = np.zeros(parts.shape[2:], np.uint8)

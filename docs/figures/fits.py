@@ -17,6 +17,7 @@ from hcnet.datasets import deconvolution, letters, shapes, small_letters
 from hcnet.metrics import matched_iou
 from hcnet.plotting import show_comparison, show_errors, show_features, show_images, show_model
 from hcnet.plotting.drawing import tile_grid
+from hcnet.reading import name_parts
 from hcnet.reporting import report
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -182,3 +183,26 @@ def draw_report() -> None:
         browser.screenshot(shot)
         with Image.open(shot) as picture:
             save(picture.convert("RGB").crop((0, 0, 1100, min(picture.height, 1085))), "report")
+
+
+def draw_scans() -> None:
+    """Type names into the report of a scanned page in Chromium, and keep the screenshot."""
+    sys.path[:0] = [str(DOCS.parent / "tests" / "browser"), str(DOCS.parent / "examples")]
+    import scanned_page
+    from chromium import Browser
+
+    page = scanned_page.scan()
+    learner = FeatureLearner(random_state=0).fit(page.images)
+    names = scanned_page.typed_names(learner, page)
+    name_parts(learner, {part: names[part] for part in range(5)})
+    with tempfile.TemporaryDirectory() as folder, Browser(1100, 900) as browser:
+        path = report(learner, Path(folder) / "report.html", page.images, names=["page.tif"])
+        browser.open(path)
+        browser.click("#layers .card:nth-child(5) .part")
+        browser.value("window.scrollTo(0, 0)")
+        shot = Path(folder) / "shot.png"
+        browser.screenshot(shot)
+        with Image.open(shot) as picture:
+            save(
+                picture.convert("RGB").crop((0, 0, 1100, min(picture.height, 1085))), "scans-report"
+            )

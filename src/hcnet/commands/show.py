@@ -70,14 +70,21 @@ def report(options: argparse.Namespace) -> int:
 
 
 def _parts_text(model: Any, figures: dict[str, Any]) -> str:
+    from hcnet.images import part_boxes
+
     h, w = figures["feature_size"]
     rows = [
         ("Parts", f"{figures['parts']} of at most {h}×{w} pixels, the most used first"),
         *_shared_rows(figures),
         ("Density", f"p_S {figures['p_S']:.2g}, p_W {figures['p_W']:.2g}"),
     ]
+    boxes = part_boxes(model.features_).tolist()
+    parts = [
+        part[:, top : bottom or 1, left : right or 1]
+        for part, (top, left, bottom, right) in zip(model.features_, boxes, strict=True)
+    ]
     names = model.part_names_.tolist()
-    return f"{command.aligned(rows)}\n\n{_sheet(model.features_, 'part', names)}".rstrip()
+    return f"{command.aligned(rows)}\n\n{_sheet(parts, 'part', names)}".rstrip()
 
 
 def _network_text(model: Any, figures: dict[str, Any]) -> str:

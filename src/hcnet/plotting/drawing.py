@@ -516,7 +516,7 @@ def text_image(image: BoolArray) -> list[str]:
 
 
 def text_sheet(images: Sequence[BoolArray], captions: Sequence[str], width: int = 80) -> str:
-    """Several images side by side, each with its caption below, in lines of this width."""
+    """Images of any sizes side by side, each with its caption below, in lines of this width."""
     rows: list[list[list[str]]] = [[]]
     for image, caption in zip(images, captions, strict=True):
         lines = [*text_image(image), caption]
@@ -524,6 +524,9 @@ def text_sheet(images: Sequence[BoolArray], captions: Sequence[str], width: int 
         if rows[-1] and sum(len(one[0]) + TEXT_GAP for one in rows[-1]) + across > width:
             rows.append([])
         rows[-1].append([line.ljust(across) for line in lines])
+    for row in rows:
+        tall = max(map(len, row), default=0)
+        row[:] = [[" " * len(one[0])] * (tall - len(one)) + one for one in row]
     return "\n\n".join(
         "\n".join((" " * TEXT_GAP).join(lines).rstrip() for lines in zip(*row, strict=True))
         for row in rows

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
-from hcnet.images import BoolArray, part_boxes
+from hcnet.images import BoolArray, Images, part_boxes
 from hcnet.reading.rows import Boxes
 from hcnet.reading.words import page_lines
 from hcnet.validation.images import check_images
@@ -63,7 +63,14 @@ def read_pages(model: Any, X: ArrayLike, mask: ArrayLike | None = None) -> list[
     check_has_parts(model)
     images = check_images(X, mask).images
     placed = model.placements_ if model._knows(images) else model.placements(X, mask)
-    made = model.render(placed, images.n_images, images.size)
+    made = model.render(placed, images.n_images, images.size).any(axis=1)
+    ink = (images.pixels & images.observed).any(axis=1)
+    if model.algorithm_ == "soft":
+        left = np.stack([_left_over(*pair) for pair in zip(ink, made, strict=True)])
+        rest = Images(left[:, None], images.observed)
+        more = model._corners(model._model.guess(rest), rest)
+        made |= model.render(more, images.n_images, images.size).any(axis=1)
+        placed = np.concatenate([placed, more])
     own, areas = part_boxes(model.features_), model.features_.sum(axis=(1, 2, 3))
     pages = []
     for n in range(images.n_images):
@@ -72,8 +79,7 @@ def read_pages(model: Any, X: ArrayLike, mask: ArrayLike | None = None) -> list[
         boxes = own[parts] + np.hstack([corners, corners])
         texts = model.part_names_[parts]
         unnamed = Counter(parts[texts == ""].tolist())
-        ink = (images.pixels[n] & images.observed[n]).any(axis=0)
-        other = _unexplained(ink, made[n].any(axis=0), boxes, areas[parts])
+        other = _unexplained(_left_over(ink[n], made[n]), boxes, areas[parts])
         boxes = np.concatenate([boxes, other])
         texts = np.concatenate([texts, np.full(len(other), PLACEHOLDER, object)])
         texts[texts == ""] = PLACEHOLDER
@@ -81,17 +87,24 @@ def read_pages(model: Any, X: ArrayLike, mask: ArrayLike | None = None) -> list[
     return pages
 
 
-def _unexplained(ink: BoolArray, made: BoolArray, boxes: Boxes, areas: NDArray[np.int64]) -> Boxes:
-    """Boxes of connected ink that no part covers, of about the size of the parts on the page."""
-    if not len(boxes):
-        return boxes
+def _left_over(ink: BoolArray, made: BoolArray) -> BoolArray:
+    """Connected ink that parts hardly cover."""
     labels, n = ndimage.label(ink, np.ones((3, 3)))
     near = ndimage.binary_dilation(made, np.ones((3, 3)))  # edges differ from copy to copy
     area = np.bincount(labels.ravel(), minlength=n + 1)
     covered = np.bincount(labels[near], minlength=n + 1)
+    return ink & (covered < COVERED * area)[labels]
+
+
+def _unexplained(left: BoolArray, boxes: Boxes, areas: NDArray[np.int64]) -> Boxes:
+    """Boxes of connected ink that is left over, of about the size of the parts on the page."""
+    if not len(boxes):
+        return boxes
+    labels, n = ndimage.label(left, np.ones((3, 3)))
+    area = np.bincount(labels.ravel(), minlength=n + 1)
     found = ndimage.find_objects(labels)
-    left = (covered < COVERED * area) & (area >= SMALL_LETTER * np.median(areas))
-    sides = [found[k - 1] for k in np.flatnonzero(left) if k > 0]
+    large = np.flatnonzero(area[1:] >= SMALL_LETTER * np.median(areas))
+    sides = [found[k] for k in large]
     other = np.array([(r.start, c.start, r.stop, c.stop) for r, c in sides], np.int64)
     other = other.reshape(-1, 4)
     size = (other[:, 2:] - other[:, :2]) / np.median(boxes[:, 2:] - boxes[:, :2], axis=0)

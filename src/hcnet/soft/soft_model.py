@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -30,6 +30,8 @@ LARGEST, LARGER = 2**26, 64
 
 # Denoising warns if the parts explain less than this share of the ink.
 LITTLE = 0.5
+# How much more probable a part is than other ink, where ink of the size of parts is left over.
+MORE_PROBABLE = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +124,7 @@ class SoftModel:
             mass = max(float(p.sum()), 1e-9)
             reference[f] = np.rint([(rows * p).sum() / mass, (columns * p).sum() / mass])
         parts = Parts(self.sizes, reference)
-        parts.n[:] = self.copies
+        parts.n[:], parts.side = self.copies, np.maximum(self.sizes - 2, 1)  # without the margin
         at = 0
         for f, (h, w) in enumerate(self.sizes.tolist()):
             own = self.counts[at : at + h * w].reshape(h, w)
@@ -140,7 +142,7 @@ class SoftModel:
         pages, bits = without_noise(images)
         rows = [np.zeros((0, 4), np.int64)]
         for number, (page, seen) in enumerate(zip(pages, images.observed[:, 0], strict=True)):
-            more, left = self._explain_page(find_pieces(page, number, self.window))
+            more, left = self._explain_page(find_pieces(page, number))
             bits += left
             if not seen.all():
                 more = more[self._beside(more, seen)]
@@ -148,6 +150,10 @@ class SoftModel:
             rows.append(more)
             bits += self.residue(page, more)
         return SoftExplanation(self.windows(np.concatenate(rows), images.size), bits)
+
+    def guess(self, images: Images) -> SoftExplanation:
+        """As `explain` for ink that most probably is of parts: positions cost nothing, names do."""
+        return replace(self, total=float(self.copies.sum()) / MORE_PROBABLE).explain(images)
 
     def _explain_page(self, pieces: Pieces) -> tuple[IntArray, float]:
         """Rows of page, part and corner of the part, and the bits of the pieces they explain."""

@@ -64,7 +64,7 @@ def read_pages(model: Any, X: ArrayLike, mask: ArrayLike | None = None) -> list[
     images = check_images(X, mask).images
     placed = model.placements_ if model._knows(images) else model.placements(X, mask)
     made = model.render(placed, images.n_images, images.size).any(axis=1)
-    ink = (images.pixels & images.observed).any(axis=1)
+    ink = np.asarray((images.pixels & images.observed).any(axis=1))
     if model.algorithm_ == "soft":
         left = np.stack([_left_over(*pair) for pair in zip(ink, made, strict=True)])
         rest = Images(left[:, None], images.observed)
@@ -93,7 +93,7 @@ def _left_over(ink: BoolArray, made: BoolArray) -> BoolArray:
     near = ndimage.binary_dilation(made, np.ones((3, 3)))  # edges differ from copy to copy
     area = np.bincount(labels.ravel(), minlength=n + 1)
     covered = np.bincount(labels[near], minlength=n + 1)
-    return ink & (covered < COVERED * area)[labels]
+    return np.asarray(ink & (covered < COVERED * area)[labels])
 
 
 def _unexplained(left: BoolArray, boxes: Boxes, areas: NDArray[np.int64]) -> Boxes:

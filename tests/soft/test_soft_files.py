@@ -9,6 +9,8 @@ from hcnet.soft import coding
 from hcnet.soft.coding import TEMPLATE
 from hcnet.soft.soft_model import SoftModel
 
+pytestmark = pytest.mark.filterwarnings("ignore:The parts explain")
+
 
 @pytest.fixture
 def saved(soft, tmp_path):

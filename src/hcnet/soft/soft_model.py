@@ -315,7 +315,8 @@ class SoftModel:
         for number, page in enumerate(without_noise(images)[0]):
             page = np.pad(page, max(self.window) + 2)
             which = np.flatnonzero(rows[:, 0] == number)
-            saved[which] = self._bits_saved(page, rows[which], max(self.window) + 2)
+            if len(which):
+                saved[which] = self._bits_saved(page, rows[which], max(self.window) + 2)
         return saved
 
     def _bits_saved(self, page: BoolArray, rows: IntArray, margin: int) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from hcnet.soft.coding import coded, draw, template_context
 # The share of a part's ink that the piece may lack, that no other part may have claimed, and that
 # may lie behind missing pixels; the share of the piece's ink that may be left over.
 LOOSE = 0.15
-CLAIM = 0.75
+CLAIM = 0.6
 MOST_HIDDEN = 0.7
 LEFT = 0.12
 # Pixels by which the box of a part may reach over the piece: copies may be smaller.
@@ -163,6 +163,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, fo
                             on = max(on, sums[near])
                         if 2 * on >= n[k]:
                             bits[v * w + u] = -1.0
+                        if 2 * sums[q] >= n[k]:
                             free[v * w + u] = False
             kept = 0
             for j in range(count):

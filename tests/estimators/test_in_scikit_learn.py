@@ -169,6 +169,15 @@ class PartsOfRows(AnyNumbers, FeatureLearner):
         return super()._explain(self.images(X), mask)
 
 
+class SoftPartsOfRows(PartsOfRows):
+    """Rows as pages, with a square for each number."""
+
+    @staticmethod
+    def images(X):
+        squares = np.ones((1, 6, 6))
+        return np.kron(PartsOfRows.images(X), squares) if is_table(X) else X
+
+
 class Levels(AnyNumbers):
     """Rows of any numbers as images with a row for each of four thresholds."""
 
@@ -237,8 +246,13 @@ PARTS = {"feature_size": 1, "n_init": 1, "max_iter": 2, "random_state": 0}
 NETWORK = {"p01": 0.1, "p10": 0.1, "n_init": 1, "max_iter": 4, "random_state": 0}
 TEMPLATES = {"part_size": 1, "pool": 1, "template_pool": 1, "random_state": 0}
 # Estimators, and the checks that they cannot pass.
+SOFT = {
+    **{name: why for name, why in BINARY_PARTS.items() if name != "check_transformer_general"},
+    "check_fit_score_takes_y": "soft parts are learned from all images at once, from no stream",
+}
 CHECKS = {
     "parts": (PartsOfRows(**PARTS), BINARY_PARTS),
+    "soft parts": (SoftPartsOfRows(algorithm="soft", random_state=0), SOFT),
     "network": (NetworkOfRows([Layer(pool=1)], **NETWORK), BINARY_CLASSIFIER),
     "templates": (TemplatesOfRows(8, **TEMPLATES), BINARY_CLASSIFIER | TINY),
     "table": (BinaryTable(2, n_init=1, random_state=0), BINARY_TABLE),

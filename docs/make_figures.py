@@ -38,6 +38,7 @@ FIGURES = {
     "active-set": fits.draw_active_set,
     "network": fits.draw_network,
     "stream": fits.draw_stream,
+    "denoising": fits.draw_denoising,
     "digits": digits.draw_digits,
     "report": fits.draw_report,
     "scans": fits.draw_scans,

@@ -13,7 +13,7 @@ from PIL import Image
 from benchmarks import activeset
 from benchmarks.harness import Benchmark
 from hcnet import HCN, FeatureLearner, Layer
-from hcnet.datasets import deconvolution, letters, shapes, small_letters
+from hcnet.datasets import deconvolution, letters, scanned_text, shapes, small_letters
 from hcnet.metrics import matched_iou
 from hcnet.plotting import show_comparison, show_errors, show_features, show_images, show_model
 from hcnet.plotting.drawing import tile_grid
@@ -206,3 +206,14 @@ def draw_scans() -> None:
             save(
                 picture.convert("RGB").crop((0, 0, 1100, min(picture.height, 1085))), "scans-report"
             )
+
+
+def draw_denoising() -> None:
+    """A scanned page, the page with flips, and what denoising makes of it."""
+    page = scanned_text(size=(900, 1500), random_state=9000).images
+    noisy = page ^ (np.random.default_rng(0).random(page.shape) < 0.03)
+    clean = FeatureLearner(algorithm="soft", random_state=0).fit(noisy).denoise(noisy)
+    views = [X[0, 0, 100:150, 90:690] for X in (page, noisy, clean)]
+    gap = np.zeros((8, views[0].shape[1]), bool)
+    sheet = np.concatenate([views[0], gap, views[1], gap, views[2]])
+    save(Image.fromarray(~np.kron(sheet, np.ones((2, 2), bool))).convert("L"), "scans-denoising", 2)

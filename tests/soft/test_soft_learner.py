@@ -207,12 +207,6 @@ def test_bad_input_is_explained(options, X, message):
         learner(**options).fit(X)
 
 
-def test_streams_are_refused():
-    for learn in (learner().partial_fit, learner().fit_stream):
-        with pytest.raises(ValueError, match="learns from all images at once; pass them to fit"):
-            learn(bar()[None])
-
-
 @pytest.mark.filterwarnings("ignore:No part was found")
 def test_scans_are_soft_by_themselves_and_exact_parts_are_not(scan, soft):
     same(FeatureLearner(random_state=0).fit(scan.images), soft)

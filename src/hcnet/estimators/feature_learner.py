@@ -31,6 +31,7 @@ from hcnet.model import PartsModel, codes_of, placements_from_codes
 from hcnet.names import ALGORITHMS
 from hcnet.objective import compression_ratio, estimate, log_joint
 from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsStream
+from hcnet.online.soft_stream import SoftOptions, SoftStream
 from hcnet.online.stream import Minibatch, grouped
 from hcnet.progress import Callback
 from hcnet.soft.soft_learning import SoftLearned, learn_soft, may_be_soft
@@ -205,10 +206,8 @@ class FeatureLearner(TransformerMixin, Estimator):
     def _learn_soft(
         self, images: Images, options: LearningOptions, keeper: Checkpoint | None
     ) -> SoftLearned:
-        size = self.feature_size
-        largest = None if size is None else check_pair("feature_size", size)
         progress = self._progress(lambda now: self._copy()._store_soft(now, images))
-        limits = largest, self._most_features(), options.max_seconds
+        limits = *self._soft_options(), options.max_seconds
         return learn_soft(images, *limits, self._generator(keeper), progress, keeper)
 
     def _exact(
@@ -242,8 +241,8 @@ class FeatureLearner(TransformerMixin, Estimator):
     ) -> Self:
         """Learn from images that come one after the other, in memory that does not grow.
 
-        At the end of the stream the parts are refined on the last images, unless
-        ``algorithm="mpmp"`` or the time is up.
+        At the end of the stream exact parts are refined on the last images, unless
+        ``algorithm="mpmp"`` or the time is up.  "auto" decides on the first minibatch.
 
         Parameters
         ----------
@@ -270,9 +269,10 @@ class FeatureLearner(TransformerMixin, Estimator):
             n_images, rng = stream_length(source), self._generator(keeper)
             batches, total = reading.minibatches(singles, n_images, rng)
             stream, batches = self._stream_of(batches, reading.forgetting, keeper=keeper)
-            refine = self.algorithm != "mpmp"
-            self._learn_stream(stream, batches, total, stream.refined if refine else None, keeper)
-        if refine:
+            finish = stream.refined if isinstance(stream, PartsStream) else None
+            finish = None if self.algorithm == "mpmp" else finish
+            self._learn_stream(stream, batches, total, finish, keeper)
+        if self.algorithm != "mpmp":
             self._warn_if_empty()
         return self
 
@@ -287,8 +287,8 @@ class FeatureLearner(TransformerMixin, Estimator):
     ) -> Self:
         """Continue learning with more images, in minibatches.
 
-        The first call starts a new stream, also after `fit`.  The parts are those of message
-        passing; `refine` improves them.
+        The first call starts a new stream, also after `fit`; its images decide between exact and
+        soft parts.  Exact ones are those of message passing; `refine` improves them.
         """
         reading = check_reading(batch_size, None, forgetting)
         images = check_images(X, mask).images
@@ -298,7 +298,8 @@ class FeatureLearner(TransformerMixin, Estimator):
     def refine(self) -> Self:
         """Improve parts learned from a stream by moves on its last images.
 
-        The stream itself does not change: more images may follow.
+        The stream itself does not change: more images may follow.  Soft parts are as good as they
+        get already.
         """
         check_is_fitted(self)
         if self._stream is None:
@@ -306,6 +307,8 @@ class FeatureLearner(TransformerMixin, Estimator):
                 "refine needs the images of a stream, and there was none: learn with partial_fit "
                 "or fit_stream first; fit refines by itself."
             )
+        if isinstance(self._stream, SoftStream):
+            return self
         progress = self._progress(lambda model: self._copy()._publish(model))
         with closing(progress):
             seconds = check_positive("max_seconds", self.max_seconds)
@@ -428,16 +431,18 @@ class FeatureLearner(TransformerMixin, Estimator):
         self,
         batches: Iterator[Minibatch],
         forgetting: float,
-        stream: PartsStream | None = None,
+        stream: PartsStream | SoftStream | None = None,
         keeper: Checkpoint | None = None,
-    ) -> tuple[PartsStream, Iterator[Minibatch]]:
+    ) -> tuple[PartsStream | SoftStream, Iterator[Minibatch]]:
         """A new stream, or `stream` if it can continue with these minibatches, and all of them."""
-        if self.algorithm == "soft":
-            raise ValueError(
-                "algorithm='soft' learns from all images at once; pass them to fit, or use "
-                "algorithm='refined' for a stream."
-            )
         first = next(batches)
+        if self._is_soft(first.images, stream):
+            if not isinstance(stream, SoftStream):
+                rng = saveable(self._generator(keeper))
+                stream = SoftStream(self._soft_options(), forgetting, rng)
+            stream.configure(self._soft_options(), forgetting)
+            return stream, _with_one_channel(itertools.chain([first], batches))
+        assert not isinstance(stream, SoftStream)
         shape = self._shape(first.images)
         engine = check_learning(self, ready=True, algorithms=ALGORITHMS).engine
         shape = replace(shape, n_features=shape.n_features or AUTO_FEATURES)
@@ -459,7 +464,30 @@ class FeatureLearner(TransformerMixin, Estimator):
         stream.configure(engine, forgetting)
         return stream, _fitting(itertools.chain([first], batches), shape)
 
+    def _is_soft(self, images: Images, stream: PartsStream | SoftStream | None) -> bool:
+        """Whether the parts of a stream that begins with these images, or goes on, are soft."""
+        if stream is None:
+            if not may_be_soft(self, images) or self.algorithm == "soft":
+                return self.algorithm == "soft"
+            options = check_learning(self, ready=True, algorithms=ALGORITHMS)
+            return bool(self._learn_soft(images, options, None).soft)
+        soft = isinstance(stream, SoftStream)
+        if self.algorithm != "auto" and soft != (self.algorithm == "soft"):
+            raise ValueError(
+                f"algorithm={self.algorithm!r} cannot continue a stream of "
+                f"{'soft' if soft else 'exact'} parts; set it back, or start anew with fit_stream."
+            )
+        return soft
+
+    def _soft_options(self) -> SoftOptions:
+        size = self.feature_size
+        largest = None if size is None else check_pair("feature_size", size)
+        return SoftOptions(largest, self._most_features())
+
     def _read_stream(self, file: Node) -> None:
+        if "known" in file:
+            self._stream = SoftStream.read(file, self._soft_options())
+            return
         self._stream = stream = PartsStream.read(
             file, check_learning(self, ready=False, algorithms=ALGORITHMS).engine
         )
@@ -587,6 +615,17 @@ class FeatureLearner(TransformerMixin, Estimator):
         tags = takes_images(super().__sklearn_tags__())
         tags.transformer_tags.preserves_dtype = []  # codes are int8, whatever the pixels were
         return tags
+
+
+def _with_one_channel(batches: Iterable[Minibatch]) -> Iterator[Minibatch]:
+    """The minibatches, each checked to have one channel."""
+    for batch in batches:
+        if batch.images.n_channels > 1:
+            raise ValueError(
+                f"X has {batch.images.n_channels} channels, but the stream so far had 1; pass "
+                f"images with 1."
+            )
+        yield batch
 
 
 def _fitting(batches: Iterable[Minibatch], shape: PartsShape) -> Iterator[Minibatch]:

@@ -15,18 +15,26 @@ CHUNK = 40
 NO_PIXELS = np.zeros(0, np.uint8)
 
 
+def _margin(side: IntArray) -> IntArray:
+    return np.asarray(np.maximum(3, np.ceil(0.15 * side).astype(np.int64)) + copying.FARTHEST + 3)
+
+
+def canvas_of(side: IntArray) -> IntArray:
+    """Height and width of the canvases of parts with copies of these sides."""
+    return side + 2 * _margin(side)
+
+
 class Parts:
     """Soft parts on canvases, as compiled loops take them (see `coding`)."""
 
     def __init__(self, side: IntArray, reference: IntArray) -> None:
-        margin = np.maximum(3, np.ceil(0.15 * side).astype(np.int64)) + copying.FARTHEST + 3
-        canvas = side + 2 * margin
+        canvas = canvas_of(side)
         start = np.concatenate([[0], np.cumsum(canvas.prod(axis=1))])
         K = len(side)
         self.sums = np.zeros(start[-1], np.int32)
         self.start = start[:-1]
         self.height, self.width = canvas[:, 0].copy(), canvas[:, 1].copy()
-        self.reference = reference + margin
+        self.reference = reference + _margin(side)
         self.n, self.mass = np.zeros(K, np.int64), np.zeros(K, np.int64)
         self.box = np.zeros((K, 4), np.int64)
         self.side = side

@@ -366,15 +366,19 @@ def model_of(
     image_size: tuple[int, int],
     largest: tuple[int, int] | None = None,
     most: int | None = None,
+    uses: NDArray[np.float64] | None = None,
 ) -> tuple[SoftModel, IntArray, float]:
     """The parts of a search, rows of page, part and corner, and the bits of their copies.
 
     No part is larger than the images and than `largest`; only the `most` used ones are kept.
+    If `uses` are given, the copies stand for so many.
     """
     parts, pieces, (cost, bits) = search.parts, search.pieces, search.channel()
     shared = np.flatnonzero(parts.n > 1)
-    uses = parts.n + np.bincount(search.covers[:, 1], minlength=len(parts.n))
-    shared = shared[np.argsort(-uses[shared], kind="stable")][:most]
+    copied = parts.n if uses is None else np.maximum(np.rint(uses), 1).astype(np.int64)
+    placed = parts.n + np.bincount(search.covers[:, 1], minlength=len(parts.n))
+    by_use = np.argsort(-(placed if uses is None else uses)[shared], kind="stable")
+    shared = shared[by_use][:most]
     boxes = np.array(
         [smallest_box(2 * parts.counts(k) >= parts.n[k]) for k in shared.tolist()], np.int64
     ).reshape(-1, 4)
@@ -382,6 +386,10 @@ def model_of(
     cut = [
         _cut(parts.counts(k), box, np.minimum(image_size, largest or image_size).tolist())
         for k, box in zip(shared.tolist(), boxes, strict=True)
+    ]
+    scaled = [
+        np.rint(own.ravel() * share).astype(np.int32)
+        for (own, _), share in zip(cut, (copied / np.maximum(parts.n, 1))[shared], strict=True)
     ]
     number = np.full(len(parts.n), -1)
     number[shared] = np.arange(len(shared))
@@ -392,9 +400,9 @@ def model_of(
     lost = search.covers[number[search.covers[:, 1]] < 0, 0]
     covers = search.covers[~np.isin(search.covers[:, 0], lost)]
     model = SoftModel(
-        counts=np.concatenate([np.zeros(0, np.int32), *(own.ravel() for own, _ in cut)]),
+        counts=np.concatenate([np.zeros(0, np.int32), *scaled]),
         sizes=np.array([own.shape for own, _ in cut], np.int64).reshape(-1, 2),
-        copies=parts.n[shared],
+        copies=copied[shared],
         alone=first[shared],
         total=search.total,
         chance=chances(cost),

@@ -43,6 +43,8 @@ STAGES += ("dissolve", "cover", "join")
 # time grows with the number of pieces, and not with its square.
 EARLY = STAGES[: STAGES.index("align")]
 BLOCK = 5000
+# Known copies from which the channel can be estimated.
+ENOUGH = 200
 # Pieces, or parts, of one step: a step takes well below a second.
 CHUNKS = {
     "gather": 1000,
@@ -71,9 +73,11 @@ class Known:
     shift: IntArray
     cost: Table  # bits of pixels given their part
 
-    def __post_init__(self) -> None:
-        # They lie on no page, and beside no other piece.
-        object.__setattr__(self.pieces, "page", -1 - np.arange(len(self.pieces)))
+    @property
+    def enough(self) -> bool:
+        """Whether the bits of pixels given their part are those of many copies."""
+        n = np.bincount(self.assigned, minlength=1)
+        return bool(n[n > 1].sum() >= ENOUGH)
 
 
 class SoftSearch(Stateful):
@@ -94,7 +98,7 @@ class SoftSearch(Stateful):
         if known is not None:
             pieces = joined([known.pieces, pieces])
         self._found, self._seed = pieces, seed
-        self._plan = _plan(len(pieces), known is None)
+        self._plan = _plan(len(pieces), known is None or not known.enough)
         # A part with n copies has log2(total / n) bits for the position and name of each: the limit
         # of the paper's E(S) for few placements on many pixels.
         self.total = math.e * max(sum(page.size for page in pages), 1)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import Any, Self, get_args
@@ -17,15 +16,16 @@ from scipy import sparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from hcnet.archive.kinds import Contents, Node, list_of, saveable, text
+from hcnet.archive.kinds import Contents, Node, list_of, text
 from hcnet.checkpoint import EVERY, Checkpoint, digest
 from hcnet.checks import check_choice, check_optional_count, check_pair, check_random_state
 from hcnet.engine.driver import Status, interruptible
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator, takes_images
+from hcnet.estimators.part_streams import stream_of
 from hcnet.images import BoolArray, Images
 from hcnet.layers import Border, FeatureLayer
-from hcnet.learning.learn import AUTO_FEATURES, Learned, LearningOptions, learn
+from hcnet.learning.learn import Learned, LearningOptions, learn
 from hcnet.memory import check_memory
 from hcnet.model import PartsModel, codes_of, placements_from_codes
 from hcnet.names import ALGORITHMS
@@ -268,7 +268,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         with self._keeping(checkpoint, every, "fit_stream", settings=asdict(reading)) as keeper:
             n_images, rng = stream_length(source), self._generator(keeper)
             batches, total = reading.minibatches(singles, n_images, rng)
-            stream, batches = self._stream_of(batches, reading.forgetting, keeper=keeper)
+            stream, batches = stream_of(self, batches, reading.forgetting, None, keeper)
             finish = stream.refined if isinstance(stream, PartsStream) else None
             finish = None if self.algorithm == "mpmp" else finish
             self._learn_stream(stream, batches, total, finish, keeper)
@@ -293,7 +293,7 @@ class FeatureLearner(TransformerMixin, Estimator):
         reading = check_reading(batch_size, None, forgetting)
         images = check_images(X, mask).images
         batches = grouped(Minibatch(images).split(), reading.batch_size)
-        return self._learn_stream(*self._stream_of(batches, reading.forgetting, self._stream))
+        return self._learn_stream(*stream_of(self, batches, reading.forgetting, self._stream))
 
     def refine(self) -> Self:
         """Improve parts learned from a stream by moves on its last images.
@@ -426,58 +426,6 @@ class FeatureLearner(TransformerMixin, Estimator):
             size = tuple(min(*pair) for pair in zip(WINDOW, images.size, strict=True))
         size = check_feature_size(size, images.size, self.border)
         return PartsShape(most or 0, images.n_channels, size, self.border)  # type: ignore[arg-type]
-
-    def _stream_of(
-        self,
-        batches: Iterator[Minibatch],
-        forgetting: float,
-        stream: PartsStream | SoftStream | None = None,
-        keeper: Checkpoint | None = None,
-    ) -> tuple[PartsStream | SoftStream, Iterator[Minibatch]]:
-        """A new stream, or `stream` if it can continue with these minibatches, and all of them."""
-        first = next(batches)
-        if self._is_soft(first.images, stream):
-            if not isinstance(stream, SoftStream):
-                rng = saveable(self._generator(keeper))
-                stream = SoftStream(self._soft_options(), forgetting, rng)
-            stream.configure(self._soft_options(), forgetting)
-            return stream, _with_one_channel(itertools.chain([first], batches))
-        assert not isinstance(stream, SoftStream)
-        shape = self._shape(first.images)
-        engine = check_learning(self, ready=True, algorithms=ALGORITHMS).engine
-        shape = replace(shape, n_features=shape.n_features or AUTO_FEATURES)
-        if stream is None:
-            rng = saveable(self._generator(keeper))
-            stream = PartsStream(shape, check_priors(self), engine, forgetting, rng)
-        elif shape.n_channels != stream.shape.n_channels:
-            channels = stream.shape.n_channels
-            raise ValueError(
-                f"X has {shape.n_channels} channels, but the stream so far had {channels}; pass "
-                f"images with {channels}."
-            )
-        elif shape != stream.shape:
-            raise ValueError(
-                f"n_features, feature_size and border cannot change within a stream, which has "
-                f"{stream.shape.n_features}, {stream.shape.feature_size} and "
-                f"{stream.shape.border!r}; set them back, or start anew with fit_stream."
-            )
-        stream.configure(engine, forgetting)
-        return stream, _fitting(itertools.chain([first], batches), shape)
-
-    def _is_soft(self, images: Images, stream: PartsStream | SoftStream | None) -> bool:
-        """Whether the parts of a stream that begins with these images, or goes on, are soft."""
-        if stream is None:
-            if not may_be_soft(self, images) or self.algorithm == "soft":
-                return self.algorithm == "soft"
-            options = check_learning(self, ready=True, algorithms=ALGORITHMS)
-            return bool(self._learn_soft(images, options, None).soft)
-        soft = isinstance(stream, SoftStream)
-        if self.algorithm != "auto" and soft != (self.algorithm == "soft"):
-            raise ValueError(
-                f"algorithm={self.algorithm!r} cannot continue a stream of "
-                f"{'soft' if soft else 'exact'} parts; set it back, or start anew with fit_stream."
-            )
-        return soft
 
     def _soft_options(self) -> SoftOptions:
         size = self.feature_size
@@ -615,21 +563,3 @@ class FeatureLearner(TransformerMixin, Estimator):
         tags = takes_images(super().__sklearn_tags__())
         tags.transformer_tags.preserves_dtype = []  # codes are int8, whatever the pixels were
         return tags
-
-
-def _with_one_channel(batches: Iterable[Minibatch]) -> Iterator[Minibatch]:
-    """The minibatches, each checked to have one channel."""
-    for batch in batches:
-        if batch.images.n_channels > 1:
-            raise ValueError(
-                f"X has {batch.images.n_channels} channels, but the stream so far had 1; pass "
-                f"images with 1."
-            )
-        yield batch
-
-
-def _fitting(batches: Iterable[Minibatch], shape: PartsShape) -> Iterator[Minibatch]:
-    """The minibatches, each checked to hold the window of a feature."""
-    for batch in batches:
-        check_feature_size(shape.feature_size, batch.images.size, shape.border)
-        yield batch

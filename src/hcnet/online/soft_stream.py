@@ -57,6 +57,11 @@ class SoftStream(Stream):
         """Find the parts of the pages of a minibatch, old ones and new ones."""
         images, keep = batch.images, self.beliefs.forgetting
         largest, most = self.options
+        if images.n_channels > 1:
+            raise ValueError(
+                f"X has {images.n_channels} channels, but the stream so far had 1; pass images "
+                f"with 1."
+            )
         pages = list(images.pixels[:, 0] & images.observed[:, 0])
         groups = []
         for number, page in enumerate(pages):

@@ -14,6 +14,7 @@ from hcnet.archive.kinds import Fields, Node, restore
 from hcnet.engine.driver import Measurement, look
 from hcnet.online.stream import Beliefs, Minibatch, Stream
 from hcnet.soft import coding
+from hcnet.soft.denoising import without_noise
 from hcnet.soft.parts import canvas_of
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, joined, selected
 from hcnet.soft.soft_model import SOFT_MODEL, SoftModel, model_of
@@ -62,7 +63,7 @@ class SoftStream(Stream):
                 f"X has {images.n_channels} channels, but the stream so far had 1; pass images "
                 f"with 1."
             )
-        pages = list(images.pixels[:, 0] & images.observed[:, 0])
+        pages, _ = without_noise(images)
         groups = []
         for number, page in enumerate(pages):
             groups.append(find_pieces(page, number, largest))

@@ -18,6 +18,8 @@ SURE = 0.8
 # A copy does not join a part from which it surely differs in a square of so many strokes.  The
 # width of a stroke is twice the area divided by the edge.
 JOINED = 0.75
+# Pieces are not gathered, and parts are not merged, if they surely differ in a square of so many.
+APART = 0.35
 # A broken copy may lack ink in one rectangle, whose corners cost so many bits, up to this share.
 CORNERS, LACKING = 18.0, 0.3
 
@@ -316,8 +318,14 @@ def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, tota
         found = _nearest(pieces, i, parts, area, old, near, distance, shifts)
         best = -1
         if threshold > 0:
-            if found and distance[0] < threshold * area:
-                best = 0
+            block = max(2.0, 2 * APART * area / edges)
+            for j in range(found):
+                k, dy, dx = near[j], shifts[j, 0], shifts[j, 1]
+                if distance[j] < threshold * area and not _copy_differs(
+                    pieces, i, parts, k, dy, dx, block, work[1], False
+                ):
+                    best = j
+                    break
         else:
             given = near, shifts, found, block, cost, total, NO_TABLE, work
             best, b = _cheapest(pieces, i, parts, *given)

@@ -6,12 +6,12 @@ import numpy as np
 
 from hcnet.engine.cpu_compilation import called, entry, inlined
 from hcnet.soft.coding import copy_bits
-from hcnet.soft.copying import FARTHEST, SURE, add, similar, square
+from hcnet.soft.copying import FARTHEST, add, similar
 
 # Copies of a part that are priced when it may be merged with a smaller one.
 SAMPLE = 24
-# Parts that surely differ in a square of so many strokes are not merged.
-MERGED = 0.5
+# Parts are not merged if they differ so much on average in a square of so many strokes.
+DIFFERENT, SQUARE = 0.43, 0.6
 
 
 @called
@@ -30,31 +30,34 @@ def _overlay(parts, k, o, dy, dx):
 
 
 @called
-def _parts_differ(parts, k, o, dy, dx, block, above):
-    """Whether two parts surely differ in a square of pixels: by more than their edges.
+def _parts_differ(parts, k, o, dy, dx, side):
+    """Whether two parts differ in a square of pixels by more than their edges do.
 
-    A pixel surely differs if it is on in nearly all copies of one and in hardly any of the other.
+    The difference of the shares of copies in which a pixel is on, averaged over the square, tells a
+    stroke, wherever its edges are, from an edge that has moved.
     """
     sums, first, tall, wide, centre, n, box, _, _ = parts
     oy, ox = centre[o, 0] - centre[k, 0] + dy, centre[o, 1] - centre[k, 1] + dx
     top, bottom = min(box[k, 0], box[o, 0] - oy), max(box[k, 1], box[o, 1] - oy)
     left, right = min(box[k, 2], box[o, 2] - ox), max(box[k, 3], box[o, 3] - ox)
-    for x in range(right - left):
-        above[x] = 0
+    width = right - left + 1
+    # Sums of differences above and to the left of each pixel.
+    total = np.zeros((bottom - top + 1) * width)
     for y in range(top, bottom):
-        last = corner = 0
         for x in range(left, right):
-            a = b = 0
+            d = 0.0
             if 0 <= y < tall[k] and 0 <= x < wide[k]:
-                a = sums[first[k] + y * wide[k] + x]
+                d += sums[first[k] + y * wide[k] + x] / n[k]
             if 0 <= y + oy < tall[o] and 0 <= x + ox < wide[o]:
-                b = sums[first[o] + (y + oy) * wide[o] + x + ox]
-            p, q = a / n[k], b / n[o]
-            now = (p > SURE and q < 1 - SURE) or (q > SURE and p < 1 - SURE)
-            last, corner = square(now, x - left, above, last, corner), above[x - left]
-            if last >= block:
+                d -= sums[first[o] + (y + oy) * wide[o] + x + ox] / n[o]
+            q = (y - top + 1) * width + x - left + 1
+            total[q] = d + total[q - 1] + total[q - width] - total[q - width - 1]
+    for y in range(side, bottom - top + 1):
+        for x in range(side, width):
+            q = y * width + x
+            d = total[q] - total[q - side] - total[q - side * width]
+            if abs(d + total[q - side * width - side]) > DIFFERENT * side * side:
                 return True
-            above[x - left] = last
     return False
 
 
@@ -96,7 +99,6 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, total
     distance = np.zeros(3)
     shifts = np.zeros((3, 2), np.int64)
     saved = np.zeros(4, np.int64)
-    above = np.zeros(2 * np.max(wide), np.int64)
     merged = 0
     for k in order:
         if n[k] == 0:
@@ -141,7 +143,8 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, total
             distance[j], near[j], shifts[j, 0], shifts[j, 1] = d, o, by, bx
         for j in range(found):
             o, dy, dx = near[j], shifts[j, 0], shifts[j, 1]
-            if _parts_differ(parts, k, o, dy, dx, max(2.0, 2 * MERGED * area / edges), above):
+            square = max(3, int(SQUARE * 2 * area / edges + 0.5))
+            if _parts_differ(parts, k, o, dy, dx, square):
                 continue
             nk, no = n[k], n[o]
             oy, ox = parts[4][o, 0] - parts[4][k, 0] + dy, parts[4][o, 1] - parts[4][k, 1] + dx

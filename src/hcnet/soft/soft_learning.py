@@ -22,6 +22,8 @@ from hcnet.soft.soft_search import SoftSearch
 # Repetition is approximate if fewer copies are equal, and if soft parts need less than this share
 # of the bits.
 MOST_EQUAL, CHEAPER = 0.3, 0.9
+# Images with more pixels have soft parts in any case: the search for exact ones would take hours.
+EXACT_PIXELS = 2**19
 OF_EXACT_PARTS = "p_S", "p_W", "p01", "p10", "n_init", "max_iter"
 
 
@@ -36,7 +38,7 @@ class SoftLearned:
     n_iter: int
     seconds: float
     history: list[Record]
-    soft: bool | None  # whether repetition is approximate; None: too little repeats to say
+    soft: bool | None  # whether parts should be soft; None: too little repeats to say
 
 
 def may_be_soft(estimator: Any, images: Images) -> bool:
@@ -109,7 +111,10 @@ def finished(
     found = SoftExplanation(model.windows(rows, images.size), bits)
     ratio = model.compression_ratio(images, found)
     flips = [c ^ p for c, p in zip(pages, images.pixels[:, 0] & images.observed[:, 0], strict=True)]
-    return SoftLearned(model, found, ratio, status, 0, 0.0, [], approximate(search, flips))
+    soft = approximate(search, flips)
+    if len(model.sizes) and images.n_observed > EXACT_PIXELS:
+        soft = True
+    return SoftLearned(model, found, ratio, status, 0, 0.0, [], soft)
 
 
 def approximate(search: SoftSearch, flips: list[BoolArray]) -> bool | None:

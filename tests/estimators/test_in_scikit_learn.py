@@ -246,10 +246,7 @@ PARTS = {"feature_size": 1, "n_init": 1, "max_iter": 2, "random_state": 0}
 NETWORK = {"p01": 0.1, "p10": 0.1, "n_init": 1, "max_iter": 4, "random_state": 0}
 TEMPLATES = {"part_size": 1, "pool": 1, "template_pool": 1, "random_state": 0}
 # Estimators, and the checks that they cannot pass.
-SOFT = {
-    **{name: why for name, why in BINARY_PARTS.items() if name != "check_transformer_general"},
-    "check_fit_score_takes_y": "soft parts are learned from all images at once, from no stream",
-}
+SOFT = {name: why for name, why in BINARY_PARTS.items() if name != "check_transformer_general"}
 CHECKS = {
     "parts": (PartsOfRows(**PARTS), BINARY_PARTS),
     "soft parts": (SoftPartsOfRows(algorithm="soft", random_state=0), SOFT),

@@ -102,10 +102,11 @@ class _Line:
 
     def text(self, split: float) -> str:
         """The line, with spaces at gaps above a split near this one."""
-        near = np.sort(self.gaps[(self.gaps > 0.6 * split) & (self.gaps < 1.5 * split)])
-        near = np.r_[0.6 * split, near, 1.5 * split]
-        widest = int(np.diff(np.log(near)).argmax())
-        split = float(np.sqrt(near[widest] * near[widest + 1]))
+        if split > 0:  # where no gap is wider than none, there is no other split
+            near = np.sort(self.gaps[(self.gaps > 0.6 * split) & (self.gaps < 1.5 * split)])
+            near = np.r_[0.6 * split, near, 1.5 * split]
+            widest = int(np.diff(np.log(near)).argmax())
+            split = float(np.sqrt(near[widest] * near[widest + 1]))
         words = [self.texts[0]]
         for gap, text in zip(self.gaps, self.texts[1:], strict=True):
             words.append(f" {text}" if gap > split else text)

@@ -1,6 +1,7 @@
 """Compiled loops over pieces and soft parts: the bits of a copy given its part, and by itself.
 
-``pieces`` is (ink, start, height, width, reference): bitmaps one after the other.  ``parts`` is
+``pieces`` is (ink, start, height, width, reference, hidden): bitmaps one after the other, and, if
+that is not empty, which of their pixels something else explains already: they cost nothing.  ``parts`` is
 (sums, start, height, width, reference, n, box, mass, side): a canvas per part, on which `sums`
 counts in how many of its n copies a pixel is on; `box` bounds what is on in some copies, `mass` is
 the sum of ``sums``, `side` the height and width of a copy.  A copy with the shift (dy, dx) lies
@@ -96,14 +97,46 @@ def page_bits(page, cost):
 @entry
 def template_bits(pieces, cost):
     """Bits of each piece by itself, on an empty page."""
-    ink, start, height, width = pieces[0], pieces[1], pieces[2], pieces[3]
+    ink, start, height, width, _, hidden = pieces
     bits = np.zeros(start.size)
     for i in range(start.size):
         h, w = height[i], width[i]
         for y in range(-1, h + 1):
             for x in range(-1, w + 1):
-                o = ink[start[i] + y * w + x] if 0 <= y < h and 0 <= x < w else 0
+                o = 0
+                if 0 <= y < h and 0 <= x < w:
+                    o = ink[start[i] + y * w + x]
+                    if hidden.size and hidden[start[i] + y * w + x]:
+                        continue
                 bits[i] += cost[template_context(ink, start[i], h, w, y, x), o]
+    return bits
+
+
+@entry
+def added_bits(pieces, top, left, page, cost):
+    """Bits that each piece adds to a page it lies on, which keeps its hidden pixels."""
+    ink, start, height, width, _, hidden = pieces
+    down, across = page.shape
+    bits = np.zeros(start.size)
+    for i in range(start.size):
+        # Four pixels around hold what the template sees of the piece.
+        h, w = height[i] + 8, width[i] + 8
+        seen, rest = np.zeros(h * w, np.uint8), np.zeros(h * w, np.uint8)
+        for y in range(h):
+            for x in range(w):
+                v, u = top[i] + y - 4, left[i] + x - 4
+                if 0 <= v < down and 0 <= u < across:
+                    seen[y * w + x] = rest[y * w + x] = page[v, u]
+        for y in range(height[i]):
+            for x in range(width[i]):
+                q = start[i] + y * width[i] + x
+                if ink[q] and not hidden[q]:
+                    rest[(y + 4) * w + x + 4] = 0
+        for y in range(2, h):
+            for x in range(4, w):
+                q = y * w + x
+                bits[i] += cost[template_context(seen, 0, h, w, y, x), seen[q]]
+                bits[i] -= cost[template_context(rest, 0, h, w, y, x), rest[q]]
     return bits
 
 
@@ -129,8 +162,9 @@ def coded(sums, base, W, m, own, scratch, area, cost, counts, against):
 
     The copy lies in `scratch`; with `own` = 1 it is one of the m + 1 copies that `sums` counts,
     and left out.  Counts the pixels by context in `counts`, if that is not empty.  If `against` is
-    not empty, it has bits of each pixel that are subtracted; pixels away from the ink of the part
-    are left out, since they may belong to another, and those where it is negative.
+    not empty, it has bits of each pixel that are subtracted, if they are positive; pixels away from
+    the ink of the part are then left out, since they may belong to another.  Pixels where it is
+    negative are left out.
     """
     top, bottom, left, right = area
     bits = 0.0
@@ -150,7 +184,7 @@ def coded(sums, base, W, m, own, scratch, area, cost, counts, against):
             a, b = b, c
             context = (level * 256 + around) * 16 + before
             if against.size:
-                if (level == 0 and around == 0) or against[q] < 0:
+                if against[q] < 0 or (against[q] > 0 and level == 0 and around == 0):
                     continue
                 bits -= against[q]
             bits += cost[context, o]
@@ -162,7 +196,7 @@ def coded(sums, base, W, m, own, scratch, area, cost, counts, against):
 @inlined
 def draw(pieces, i, y0, x0, H, W, scratch):
     """Draw a piece with its corner at a point of an empty canvas."""
-    ink, start, height, width, _ = pieces
+    ink, start, height, width, _ = pieces[:5]
     h, w = height[i], width[i]
     for q in range(H * W):
         scratch[q] = 0
@@ -172,9 +206,22 @@ def draw(pieces, i, y0, x0, H, W, scratch):
 
 
 @called
+def _left_out(pieces, i, y0, x0, H, W):
+    """-1 at the hidden pixels of a piece with its corner at a point of a canvas, else 0."""
+    start, height, width, _, hidden = pieces[1:]
+    w = width[i]
+    found = np.zeros(H * W, np.float32)
+    for y in range(max(0, -y0), min(height[i], H - y0)):
+        for x in range(max(0, -x0), min(w, W - x0)):
+            if hidden[start[i] + y * w + x]:
+                found[(y + y0) * W + x + x0] = -1.0
+    return found
+
+
+@called
 def copy_bits(pieces, i, parts, k, dy, dx, own, cost, counts, scratch):
     """Bits of a piece as a copy of a part; with `own` it is one of its copies, and left out."""
-    _, _, height, width, reference = pieces
+    height, width, reference, hidden = pieces[2:]
     sums, first, tall, wide, centre, n, box, _, _ = parts
     H, W = tall[k], wide[k]
     y0 = centre[k, 0] + dy - reference[i, 0]
@@ -183,7 +230,10 @@ def copy_bits(pieces, i, parts, k, dy, dx, own, cost, counts, scratch):
     top, bottom = min(box[k, 0], y0) - 1, max(box[k, 1], y0 + height[i]) + 1
     left, right = min(box[k, 2], x0) - 1, max(box[k, 3], x0 + width[i]) + 1
     area = max(top, 1), min(bottom, H - 1), max(left, 1), min(right, W - 1)
-    return coded(sums, first[k], W, n[k] - own, own, scratch, area, cost, counts, NOTHING)
+    against = NOTHING
+    if hidden.size:
+        against = _left_out(pieces, i, y0, x0, H, W)
+    return coded(sums, first[k], W, n[k] - own, own, scratch, area, cost, counts, against)
 
 
 @entry
@@ -207,7 +257,7 @@ def price(pieces, parts, assigned, shift, own, cost, counts):
 @entry
 def differences(pieces, parts, assigned, shift):
     """In how many pixels each piece differs from the majority of its part."""
-    ink, start, height, width, reference = pieces
+    ink, start, height, width, reference = pieces[:5]
     sums, first, tall, wide, centre, n, box, _, _ = parts
     found = np.zeros(assigned.size, np.int64)
     for i in range(assigned.size):

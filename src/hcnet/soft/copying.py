@@ -27,7 +27,7 @@ CORNERS, LACKING = 18.0, 0.3
 @called
 def add(pieces, i, parts, k, dy, dx, sign):
     """Add a copy to a part, or take it away."""
-    ink, start, height, width, reference = pieces
+    ink, start, height, width, reference = pieces[:5]
     sums, first, tall, wide, centre, n, box, mass, _ = parts
     y0 = centre[k, 0] + dy - reference[i, 0]
     x0 = centre[k, 1] + dx - reference[i, 1]
@@ -50,7 +50,7 @@ def add(pieces, i, parts, k, dy, dx, sign):
 @inlined
 def distance_to(pieces, i, parts, k, dy, dx):
     """Mean number of pixels in which a piece differs from the copies of a part."""
-    ink, start, height, width, reference = pieces
+    ink, start, height, width, reference = pieces[:5]
     sums, first, tall, wide, centre, n, _, mass, _ = parts
     y0 = centre[k, 0] + dy - reference[i, 0]
     x0 = centre[k, 1] + dx - reference[i, 1]
@@ -128,7 +128,7 @@ def _nearest(pieces, i, parts, area, first, near, distance, shifts):
 @called
 def _extent(pieces, i):
     """Number of on pixels of a piece, and the length of its edge."""
-    ink, start, height, width, _ = pieces
+    ink, start, height, width, _ = pieces[:5]
     h, w = height[i], width[i]
     area = edges = 0
     for y in range(h):
@@ -156,7 +156,7 @@ def _copy_differs(pieces, i, parts, o, dy, dx, block, above, broken):
 
     A broken one may lack ink; what it has must fit.
     """
-    ink, start, height, width, reference = pieces
+    ink, start, height, width, reference = pieces[:5]
     sums, first, tall, wide, centre, n, box, _, _ = parts
     h, w = height[i], width[i]
     oy = centre[o, 0] + dy - reference[i, 0]

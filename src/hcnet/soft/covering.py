@@ -22,6 +22,8 @@ PENALTY = 60.0
 NEAR = 1.04
 # Of parts that save as much, the one with more ink is right: ink that is left costs so many bits.
 PER_PIXEL = 0.7
+# Of a pixel outside the piece: more than nothing, so that it is left out (see `coded`).
+NO_BITS = np.float32(1e-9)
 
 
 @called
@@ -35,7 +37,7 @@ def _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against):
         for x in range(box[k, 2], box[k, 3]):
             u = x - box[k, 2] + x0
             inside = 0 <= v < h and 0 <= u < w
-            against[y * W + x] = bits[v * w + u] if inside else np.float32(0)
+            against[y * W + x] = bits[v * w + u] if inside else NO_BITS
     area = box[k, 0], box[k, 1], box[k, 2], box[k, 3]
     none = np.zeros((0, 2))
     return -coded(sums, first[k], W, n[k], 0, scratch, area, cost, none, against)
@@ -59,7 +61,8 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, fo
     there is room.  Returns their number, and the bits that they save for every piece.  If `hidden`,
     which says of every pixel whether it is missing, is not empty, one part is enough.
     """
-    ink, start, height, width, _ = pieces
+    ink, start, height, width, _ = pieces[:5]
+    known = pieces[5]
     sums, first, tall, wide, _, n, box, mass, _ = parts
     scratch = np.zeros(np.max(tall * wide), np.uint8)
     against = np.zeros(scratch.size, np.float32)
@@ -87,7 +90,8 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, fo
                 o = ink[start[i] + y * w + x]
                 bits[y * w + x] = alone[template_context(ink, start[i], h, w, y, x), o]
                 free[y * w + x] = o
-                if hidden.size and hidden[start[i] + y * w + x]:
+                q = start[i] + y * w + x
+                if (hidden.size and hidden[q]) or (known.size and known[q]):
                     bits[y * w + x] = -1.0
                 q = (y + 1) * side + x + 1
                 ink_to[q] = o + ink_to[q - 1] + ink_to[q - side] - ink_to[q - side - 1]

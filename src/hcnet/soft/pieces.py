@@ -32,7 +32,10 @@ MANY, LARGE = 60, 20
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Bitmaps of different sizes one after the other, and where they lie on the pages."""
+    """Bitmaps of different sizes one after the other, and where they lie on the pages.
+
+    If `hidden` is not empty, it says which pixels cost nothing: something else explains them.
+    """
 
     page: IntArray
     top: IntArray
@@ -41,6 +44,7 @@ class Pieces:
     width: IntArray
     start: IntArray  # of each bitmap in `ink`
     ink: NDArray[np.uint8]
+    hidden: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     area: IntArray = field(init=False)
     reference: IntArray = field(init=False)  # (n, 2): the centre of mass, in the bitmap
 
@@ -60,18 +64,20 @@ class Pieces:
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
         """The bitmaps as compiled loops take them."""
-        return self.ink, self.start, self.height, self.width, self.reference
+        return self.ink, self.start, self.height, self.width, self.reference, self.hidden
 
 
 def selected(pieces: Pieces, which: IntArray) -> Pieces:
     """A selection of pieces."""
     size = pieces.height[which] * pieces.width[which]
     start = np.concatenate([[0], np.cumsum(size)])
-    ink = np.concatenate([np.zeros(0, np.uint8), *(pieces.bitmap(i).ravel() for i in which)])
-    p = pieces
-    return Pieces(
-        p.page[which], p.top[which], p.left[which], p.height[which], p.width[which], start[:-1], ink
+    at = [slice(a, a + n) for a, n in zip(pieces.start[which], size, strict=True)]
+    ink, hidden = (
+        np.concatenate([np.zeros(0, np.uint8), *(pixels[one] for one in at)])
+        for pixels in (pieces.ink, pieces.hidden)
     )
+    names = "page", "top", "left", "height", "width"
+    return Pieces(*(getattr(pieces, name)[which] for name in names), start[:-1], ink, hidden)
 
 
 def joined(groups: list[Pieces]) -> Pieces:
@@ -83,7 +89,13 @@ def joined(groups: list[Pieces]) -> Pieces:
         np.concatenate([getattr(g, name) for g in groups]) for name in names
     )
     ink = np.concatenate([g.ink for g in groups])
-    return Pieces(page, top, left, height, width, np.concatenate(start), ink)
+    hidden = np.zeros(0, np.uint8)
+    if any(g.hidden.size for g in groups):
+        none = [np.zeros(g.ink.size, np.uint8) for g in groups]
+        hidden = np.concatenate(
+            [g.hidden if g.hidden.size else n for g, n in zip(groups, none, strict=True)]
+        )
+    return Pieces(page, top, left, height, width, np.concatenate(start), ink, hidden)
 
 
 def many_pieces(pages: list[BoolArray]) -> bool:

@@ -1,0 +1,137 @@
+"""Parts inside ink that hangs together: proposals that are cut out of what no part explains.
+
+On a sheet of music or in a drawing, lines join what repeats to one large piece.  Ink without a part
+is therefore cut into smaller pieces, by taking long lines away, and a second search looks for
+copies among these, with the parts that are known.  How long a line has to be is decided in bits:
+the shortest description is kept, and it may be the one without any cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.images import BoolArray
+from hcnet.soft import coding, copying
+from hcnet.soft.channel import Table, part_cost
+from hcnet.soft.lines import without_lines
+from hcnet.soft.pieces import IntArray, Pieces, find_pieces, joined, selected
+from hcnet.soft.soft_search import EARLY, SEVERAL, STAGES, Known, SoftSearch
+
+# Pixels of the shortest line that is taken away; each is tried.
+LENGTHS = (24, 48, 96, 192)
+# Fewer new pieces are not searched.
+FEWEST = 8
+
+
+def ink_of(pieces: Pieces, which: IntArray, page: BoolArray, number: int) -> BoolArray:
+    """The ink of some pieces on a page."""
+    ink = np.zeros(page.shape, bool)
+    for i in which[pieces.page[which] == number].tolist():
+        own = pieces.bitmap(i).view(bool)
+        y, x = pieces.top[i], pieces.left[i]
+        ink[y : y + own.shape[0], x : x + own.shape[1]] |= own
+    return ink
+
+
+def cut_pieces(
+    left: BoolArray, number: int, length: int, largest: tuple[int, int] | None
+) -> Pieces | None:
+    """Pieces of the ink that is left on a page, without its long lines; None if it has none."""
+    rest, lines = without_lines(left, length)
+    if not lines.any():
+        return None
+    pieces = find_pieces(rest, number, largest)
+    sides = pieces.top, pieces.left, pieces.height, pieces.width
+    boxes = [
+        lines[y : y + h, x : x + w].ravel()
+        for y, x, h, w in zip(*(side.tolist() for side in sides), strict=True)
+    ]
+    if sum(bool(box.any()) for box in boxes) < FEWEST:
+        return None
+    return replace(pieces, hidden=np.concatenate(boxes).view(np.uint8))
+
+
+class WindowSearch(SoftSearch):
+    """A search for copies among new pieces; those of a finished search stay what they are."""
+
+    def __init__(
+        self,
+        pages: Sequence[BoolArray],
+        found: SoftSearch,
+        pieces: Pieces,
+        alone: NDArray[np.float64],
+        seed: int,
+    ) -> None:
+        kept = np.flatnonzero(explained(found))
+        number = np.full(len(found.pieces), -1)
+        number[kept] = np.arange(len(kept))
+        # The canvas of a part is that of its first copy.
+        _, first, inverse = np.unique(found.assigned[kept], return_index=True, return_inverse=True)
+        part = np.full(len(found.pieces), -1)
+        part[found.assigned[kept]] = first[inverse]
+        known = Known(selected(found.pieces, kept), first[inverse], found.shift[kept], found.cost)
+        self._kept, self._in_place = len(kept), alone
+        super().__init__(pages, pieces, seed, known)
+        self.bits[: len(kept)], self.saved[: len(kept)] = found.bits[kept], found.saved[kept]
+        self.covers = found.covers.copy()
+        self.covers[:, 0], self.covers[:, 1] = number[found.covers[:, 0]], part[found.covers[:, 1]]
+        n = len(self.pieces)
+        last = STAGES.index("align"), STAGES.index("align"), STAGES.index("cover")
+        self._plan = [(s, len(kept), n) for s in (*range(len(EARLY)), *last)]
+        self._counts = np.zeros((coding.CONTEXTS, 2))
+        known_copies = np.where(np.arange(n) < len(kept), self.assigned, -1)
+        given = self.pieces.arrays(), self.parts.arrays(), known_copies, self.shift
+        coding.price(*given, 1, self.cost, self._counts)
+
+    def _begin(self, pieces: Pieces) -> None:
+        super()._begin(pieces)
+        self.alone[self._kept :] = self._in_place
+
+    def _ordered(self, name: str) -> IntArray:
+        """As always, without what was there before."""
+        order = super()._ordered(name)
+        return order[order >= self._kept]
+
+    def channel(self, block: slice = slice(None)) -> tuple[Table, NDArray[np.float64]]:
+        """The channel and the bits of new copies; of all copies, if no block is given."""
+        if block.start is None:
+            return super().channel()
+        counts = self._counts.copy()
+        assigned = np.full(len(self.pieces), -1)
+        assigned[block] = self.assigned[block]
+        given = self.pieces.arrays(), self.parts.arrays(), assigned, self.shift
+        coding.price(*given, 1, self.cost, counts)
+        cost = part_cost(counts)
+        return cost, coding.price(*given, 1, cost, np.zeros((0, 2)))
+
+
+def explained(search: SoftSearch) -> BoolArray:
+    """Which pieces are copies, or made of several parts."""
+    found = search.shared.copy()
+    found[search.covers[:, 0]] = True
+    return found
+
+
+def window_search(
+    pages: Sequence[BoolArray],
+    found: SoftSearch,
+    length: int,
+    largest: tuple[int, int] | None,
+    seed: int,
+) -> WindowSearch | None:
+    """A search among pieces of what is not explained, cut at lines; None if there is no line."""
+    which, groups, alone = np.flatnonzero(explained(found)), [], []
+    for number, page in enumerate(pages):
+        left = page & ~ink_of(found.pieces, which, page, number)
+        cut = cut_pieces(left, number, length, largest)
+        if cut is not None:
+            groups.append(cut)
+            given = cut.arrays(), cut.top, cut.left, left.view(np.uint8)
+            alone.append(coding.added_bits(*given, found.cost_alone))
+    if not groups:
+        return None
+    return WindowSearch(pages, found, joined(groups), np.concatenate(alone), seed)

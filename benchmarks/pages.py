@@ -60,21 +60,22 @@ def learn(X: BoolArray, seed: int, algorithm: str) -> tuple[FeatureLearner, Row]
     }
 
 
-def explained(X: BoolArray, learner: Any) -> tuple[int, float]:
-    """Number of components that count, and the share with half of their ink under parts.
+def explained(X: BoolArray, learner: Any) -> tuple[int, float, float]:
+    """Number of components that count, the share with half of their ink under parts; that of ink.
 
     Components are 8-connected.  Two touching letters are one component, so the ink under all
     placements counts together.
     """
     covered = render(learner.features_, learner.placements_, X.shape)
     n_components, n_explained = 0, 0
+    ink = float((X & covered).sum() / max(X.sum(), 1))
     for page, under in zip(X[:, 0], covered[:, 0], strict=True):
         labels, n = ndimage.label(page, np.ones((3, 3), int))
         size = np.bincount(labels[page], minlength=n + 1)
         half = 2 * np.bincount(labels[page & under], minlength=n + 1) >= size
         n_components += int((size >= SMALLEST).sum())
         n_explained += int((half & (size >= SMALLEST)).sum())
-    return n_components, n_explained / max(n_components, 1)
+    return n_components, n_explained / max(n_components, 1), ink
 
 
 def read_page(path: Path) -> BoolArray:
@@ -108,6 +109,7 @@ def report_pages(rows: list[Row]) -> str:
                 f"{row['placements_per_component']:.2f}",
                 per_component,
                 f"{100 * row['explained']:.1f} %",
+                f"{100 * row['ink_explained']:.1f} %",
                 f"{row['seconds']:.1f}",
                 "–" if memory is None else f"{memory:.0f}",
                 f"{row['bits']:,.0f}",
@@ -125,6 +127,7 @@ def report_pages(rows: list[Row]) -> str:
             f"placements per component (≤ {PER_COMPONENT})",
             "of components only",
             f"explained (≥ {100 * EXPLAINED:.0f} %)",
+            "of the ink",
             f"seconds (≤ {SECONDS})",
             f"peak MB (≤ {MEGABYTES})",
             "bits",
@@ -209,13 +212,14 @@ def main(arguments: list[str] | None = None) -> Benchmark:
             if options.quick:
                 X = X[:1, :, :600, :1300]
             learner, figures = learn(X, options.first_seed, options.algorithm)
-            n, share = explained(X, learner)
+            n, share, ink = explained(X, learner)
             per_component = len(learner.placements_) / max(n, 1)
             bench.add(
                 page=name,
                 components=n,
                 placements_per_component=per_component,
                 explained=share,
+                ink_explained=ink,
                 **figures,
             )
     else:

@@ -18,6 +18,7 @@ from hcnet.soft.denoising import without_noise
 from hcnet.soft.pieces import find_pieces, joined, many_pieces
 from hcnet.soft.soft_model import SoftExplanation, SoftModel, model_of
 from hcnet.soft.soft_search import SoftSearch
+from hcnet.soft.windows import LENGTHS, WindowSearch, ink_of, window_search
 
 # Repetition is approximate if fewer copies are equal, and if soft parts need less than this share
 # of the bits.
@@ -76,7 +77,8 @@ def learn_soft(
     began = time.perf_counter()
     pages, noise = without_noise(images)
     pieces = joined([find_pieces(page, n, largest) for n, page in enumerate(pages)])
-    search = SoftSearch(pages, pieces, int(rng.integers(2**32)))
+    seed = int(rng.integers(2**32))
+    search = SoftSearch(pages, pieces, seed)
 
     def now(status: Status) -> SoftLearned:
         return finished(search, images, (pages, noise), largest, max_features, status)
@@ -88,8 +90,25 @@ def learn_soft(
     left = None if max_seconds is None else max(max_seconds - (time.perf_counter() - began), 1e-3)
     with closing(progress), interruptible():
         outcome = run(search, Limits(max_seconds=left), report, keeper)
-    learned = now(outcome.status)
-    learned.n_iter, learned.history = outcome.n_iter, list(outcome.history)
+        learned = now(outcome.status)
+        learned.n_iter, learned.history = outcome.n_iter, list(outcome.history)
+        first, soft = search, learned.soft
+        for length in LENGTHS if soft is not False else ():
+            if learned.status.cut_short:
+                break
+            cut = window_search(pages, first, length, largest, seed)
+            if cut is None:
+                break
+            search = cut
+            progress.stage("Parts on lines", search.expected_steps)
+            if max_seconds is not None:
+                left = max(max_seconds - (time.perf_counter() - began), 1e-3)
+            outcome = run(search, Limits(max_seconds=left), report, keeper)
+            other = now(outcome.status)
+            if other.ratio < learned.ratio:
+                other.n_iter, other.history = learned.n_iter, learned.history
+                learned, learned.soft = other, soft
+            learned.status = outcome.status
     learned.seconds = time.perf_counter() - began
     return learned
 
@@ -103,11 +122,14 @@ def finished(
     status: Status,
 ) -> SoftLearned:
     """The parts of a search, their places, and the bits of the pages with them."""
-    model, rows, bits = model_of(search, images.size, largest, max_features)
+    model, rows, bits, which = model_of(search, images.size, largest, max_features)
     pages, noise = clean
     bits += noise
     for number, page in enumerate(pages):
-        bits += model.residue(page, rows[rows[:, 0] == number])
+        left = page & ~ink_of(search.pieces, which, page, number)
+        if isinstance(search, WindowSearch):
+            left |= search.lines[number]
+        bits += coding.page_bits(left.view(np.uint8), model.cost_alone)
     found = SoftExplanation(model.windows(rows, images.size), bits)
     ratio = model.compression_ratio(images, found)
     flips = [c ^ p for c, p in zip(pages, images.pixels[:, 0] & images.observed[:, 0], strict=True)]

@@ -24,6 +24,8 @@ from hcnet.soft.denoising import flip_rates, without_flips, without_noise
 from hcnet.soft.parts import Parts, cover
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, smallest_box
 from hcnet.soft.soft_search import COPIES, PIXELS, SEVERAL, SoftSearch
+from hcnet.soft.windows import LENGTHS as LINES
+from hcnet.soft.windows import cut_pieces, ink_of
 
 # Pixels of all windows together in a file: so many, and so many more for each pixel of the parts.
 LARGEST, LARGER = 2**26, 64
@@ -142,25 +144,52 @@ class SoftModel:
         pages, bits = without_noise(images)
         rows = [np.zeros((0, 4), np.int64)]
         for number, (page, seen) in enumerate(zip(pages, images.observed[:, 0], strict=True)):
-            more, left = self._explain_page(find_pieces(page, number))
-            bits += left
+            more, copies, rest = self._explain_page(page, number)
+            bits += copies
             if not seen.all():
                 more = more[self._beside(more, seen)]
                 more = np.concatenate([more, self._behind(page, seen, number)])
+                rest = self.residue(page, more)
             rows.append(more)
-            bits += self.residue(page, more)
+            bits += rest
         return SoftExplanation(self.windows(np.concatenate(rows), images.size), bits)
 
     def guess(self, images: Images) -> SoftExplanation:
         """As `explain` for ink that most probably is of parts: positions cost nothing, names do."""
         return replace(self, total=float(self.copies.sum()) / MORE_PROBABLE).explain(images)
 
-    def _explain_page(self, pieces: Pieces) -> tuple[IntArray, float]:
-        """Rows of page, part and corner of the part, and the bits of the pieces they explain."""
-        if not (len(pieces) and len(self.sizes)):
-            return np.zeros((0, 4), np.int64), 0.0
-        parts, total = self._parts, self.total
+    def _explain_page(self, page: BoolArray, number: int) -> tuple[IntArray, float, float]:
+        """Rows of page, part and corner, the bits of what they explain, and those of the rest.
+
+        What is left is cut at lines, as in learning, if that saves bits.
+        """
+        pieces = find_pieces(page, number)
         alone = coding.template_bits(pieces.arrays(), self.cost_alone)
+        rows, bits, which = self._explain_pieces(pieces, alone)
+        left = page & ~ink_of(pieces, which, page, number)
+        rest = float(coding.page_bits(left.view(np.uint8), self.cost_alone))
+        best = rows, bits, rest
+        for length in LINES if len(self.sizes) else ():
+            cut = cut_pieces(left, number, length, None, self.cost_alone)
+            if cut is None:
+                break
+            more, also, which = self._explain_pieces(cut.pieces, cut.bits)
+            unexplained = left & ~ink_of(cut.pieces, which, page, number) | cut.lines
+            rest = float(coding.page_bits(unexplained.view(np.uint8), self.cost_alone))
+            if bits + also + rest < best[1] + best[2]:
+                best = np.concatenate([rows, more]), bits + also, rest
+        return best
+
+    def _explain_pieces(
+        self, pieces: Pieces, alone: NDArray[np.float64]
+    ) -> tuple[IntArray, float, IntArray]:
+        """Rows of page, part and corner; the bits of the pieces they explain, and which those are.
+
+        A piece has `alone` bits without parts.
+        """
+        if not (len(pieces) and len(self.sizes)):
+            return np.zeros((0, 4), np.int64), 0.0, np.zeros(0, np.int64)
+        parts, total = self._parts, self.total
         given = pieces.arrays(), parts.arrays(), alone, self.cost, total, coding.NO_TABLE
         part, shift, bits = copying.match(*given)
         copies = np.flatnonzero(part >= 0)
@@ -184,10 +213,11 @@ class SoftModel:
             ],
             axis=1,
         )
-        return found, float(bits[copies].sum() - saved.sum())
+        which = np.unique(which)
+        return found, float((bits - saved)[which].sum()), which
 
     def residue(self, page: BoolArray, rows: IntArray) -> float:
-        """Bits of the pixels of a page that no copy explains."""
+        """Bits of the pixels of a page outside the boxes of copies."""
         left = page.copy()
         for _, f, y, x in rows:
             h, w = self.sizes[f]
@@ -367,8 +397,8 @@ def model_of(
     largest: tuple[int, int] | None = None,
     most: int | None = None,
     uses: NDArray[np.float64] | None = None,
-) -> tuple[SoftModel, IntArray, float]:
-    """The parts of a search, rows of page, part and corner, and the bits of their copies.
+) -> tuple[SoftModel, IntArray, float, IntArray]:
+    """The parts of a search, rows of page, part and corner; the bits of copies, and their pieces.
 
     No part is larger than the images and than `largest`; only the `most` used ones are kept.
     If `uses` are given, the copies stand for so many.
@@ -418,7 +448,10 @@ def model_of(
     corner = np.concatenate([corner, covers[:, 2:]]) + offset[part]
     corner += np.stack([pieces.top, pieces.left], axis=1)[which]
     rows = np.concatenate([np.stack([pieces.page[which], part], axis=1), corner], axis=1)
-    return model, rows, float(search.costs(bits)[np.unique(which)].sum())
+    which = np.unique(which)
+    # The first copy of a part is the part itself.
+    once = np.bincount(k, bits[copies], len(parts.n)) / np.maximum(parts.n, 1)
+    return model, rows, float(search.costs(bits)[which].sum() - once.sum()), which
 
 
 def _cut(

@@ -204,6 +204,13 @@ class SoftSearch(Stateful):
         """Which pieces are copies of a part that has others."""
         return np.asarray((self.assigned >= 0) & (self.parts.n[self.assigned] > 1))
 
+    @property
+    def explained(self) -> BoolArray:
+        """Which pieces are copies, or made of several parts."""
+        found = self.shared
+        found[self.covers[:, 0]] = True
+        return found
+
     def costs(self, bits: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Bits of every piece: its pixels, and if it is a copy, its position and its name."""
         n = np.where(self.shared, self.parts.n[self.assigned], 1)

@@ -10,21 +10,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.images import BoolArray
-from hcnet.soft import coding, copying
+from hcnet.soft import coding
 from hcnet.soft.channel import Table, part_cost
 from hcnet.soft.lines import without_lines
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, joined, selected
-from hcnet.soft.soft_search import EARLY, SEVERAL, STAGES, Known, SoftSearch
+from hcnet.soft.soft_search import EARLY, STAGES, Known, SoftSearch
 
 # Pixels of the shortest line that is taken away; each is tried.
-LENGTHS = (24, 48, 96, 192)
-# Fewer new pieces are not searched.
+LENGTHS = (32, 96, 288)
+# Fewer pieces that lay on lines are not searched.
 FEWEST = 8
+
+
+class Cut(NamedTuple):
+    """Pieces that lay on lines, the lines, and the bits that each piece adds to its page."""
+
+    pieces: Pieces
+    lines: BoolArray
+    bits: NDArray[np.float64]
 
 
 def ink_of(pieces: Pieces, which: IntArray, page: BoolArray, number: int) -> BoolArray:
@@ -38,21 +47,29 @@ def ink_of(pieces: Pieces, which: IntArray, page: BoolArray, number: int) -> Boo
 
 
 def cut_pieces(
-    left: BoolArray, number: int, length: int, largest: tuple[int, int] | None
-) -> Pieces | None:
-    """Pieces of the ink that is left on a page, without its long lines; None if it has none."""
+    left: BoolArray, number: int, length: int, largest: tuple[int, int] | None, cost_alone: Table
+) -> Cut | None:
+    """Pieces of the ink that is left on a page, without its long lines; None if there are few."""
     rest, lines = without_lines(left, length)
     if not lines.any():
         return None
     pieces = find_pieces(rest, number, largest)
-    sides = pieces.top, pieces.left, pieces.height, pieces.width
-    boxes = [
-        lines[y : y + h, x : x + w].ravel()
-        for y, x, h, w in zip(*(side.tolist() for side in sides), strict=True)
+    boxes = np.stack([pieces.top, pieces.left, pieces.height, pieces.width], axis=1).tolist()
+    beside = [
+        bool(lines[max(y - 1, 0) : y + h + 1, max(x - 1, 0) : x + w + 1].any())
+        for y, x, h, w in boxes
     ]
-    if sum(bool(box.any()) for box in boxes) < FEWEST:
+    if sum(beside) < FEWEST:
         return None
-    return replace(pieces, hidden=np.concatenate(boxes).view(np.uint8))
+    pieces = selected(pieces, np.flatnonzero(beside))
+    hidden = [
+        lines[y : y + h, x : x + w].ravel()
+        for (y, x, h, w), on in zip(boxes, beside, strict=True)
+        if on
+    ]
+    pieces = replace(pieces, hidden=np.concatenate(hidden).view(np.uint8))
+    given = pieces.arrays(), pieces.top, pieces.left, left.view(np.uint8)
+    return Cut(pieces, lines, coding.added_bits(*given, cost_alone))
 
 
 class WindowSearch(SoftSearch):
@@ -62,11 +79,12 @@ class WindowSearch(SoftSearch):
         self,
         pages: Sequence[BoolArray],
         found: SoftSearch,
-        pieces: Pieces,
-        alone: NDArray[np.float64],
+        cuts: list[Cut],
         seed: int,
     ) -> None:
-        kept = np.flatnonzero(explained(found))
+        self.lines = [cut.lines for cut in cuts]
+        pieces = joined([cut.pieces for cut in cuts])
+        kept = np.flatnonzero(found.explained)
         number = np.full(len(found.pieces), -1)
         number[kept] = np.arange(len(kept))
         # The canvas of a part is that of its first copy.
@@ -74,7 +92,8 @@ class WindowSearch(SoftSearch):
         part = np.full(len(found.pieces), -1)
         part[found.assigned[kept]] = first[inverse]
         known = Known(selected(found.pieces, kept), first[inverse], found.shift[kept], found.cost)
-        self._kept, self._in_place = len(kept), alone
+        self._kept = len(kept)
+        self._in_place = np.concatenate([cut.bits for cut in cuts])
         super().__init__(pages, pieces, seed, known)
         self.bits[: len(kept)], self.saved[: len(kept)] = found.bits[kept], found.saved[kept]
         self.covers = found.covers.copy()
@@ -109,13 +128,6 @@ class WindowSearch(SoftSearch):
         return cost, coding.price(*given, 1, cost, np.zeros((0, 2)))
 
 
-def explained(search: SoftSearch) -> BoolArray:
-    """Which pieces are copies, or made of several parts."""
-    found = search.shared.copy()
-    found[search.covers[:, 0]] = True
-    return found
-
-
 def window_search(
     pages: Sequence[BoolArray],
     found: SoftSearch,
@@ -124,14 +136,14 @@ def window_search(
     seed: int,
 ) -> WindowSearch | None:
     """A search among pieces of what is not explained, cut at lines; None if there is no line."""
-    which, groups, alone = np.flatnonzero(explained(found)), [], []
+    which, cuts = np.flatnonzero(found.explained), []
     for number, page in enumerate(pages):
         left = page & ~ink_of(found.pieces, which, page, number)
-        cut = cut_pieces(left, number, length, largest)
-        if cut is not None:
-            groups.append(cut)
-            given = cut.arrays(), cut.top, cut.left, left.view(np.uint8)
-            alone.append(coding.added_bits(*given, found.cost_alone))
-    if not groups:
+        cut = cut_pieces(left, number, length, largest, found.cost_alone)
+        if cut is None:
+            none = selected(found.pieces, which[:0])
+            cut = Cut(none, np.zeros(page.shape, bool), np.zeros(0))
+        cuts.append(cut)
+    if not any(len(cut.pieces) for cut in cuts):
         return None
-    return WindowSearch(pages, found, joined(groups), np.concatenate(alone), seed)
+    return WindowSearch(pages, found, cuts, seed)

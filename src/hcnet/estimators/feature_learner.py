@@ -34,6 +34,7 @@ from hcnet.online.parts_stream import BATCH_SIZE, FORGETTING, PartsShape, PartsS
 from hcnet.online.soft_stream import SoftOptions, SoftStream
 from hcnet.online.stream import Minibatch, grouped
 from hcnet.progress import Callback
+from hcnet.soft.sizes import size_of_parts
 from hcnet.soft.soft_learning import SoftLearned, learn_soft, may_be_soft
 from hcnet.soft.soft_model import ANY_MODEL, SoftExplanation, SoftModel
 from hcnet.solutions.explanation import Explanation
@@ -55,7 +56,7 @@ from hcnet.validation.parameters import (
     check_priors,
 )
 
-# The window of a feature that is given none.
+# The smallest window of a feature that is given none.
 WINDOW = (12, 12)
 
 
@@ -74,7 +75,8 @@ class FeatureLearner(TransformerMixin, Estimator):
         leaves the number open.
     feature_size : int, (int, int) or None, default=None
         Height and width of the window of a feature: at least the size of the largest part.  None:
-        as large as the parts are if they are soft, else 12×12.
+        as large as the parts are.  Parts that repeat exactly then have windows of at least 12×12,
+        and larger ones if most of the ink is pieces that repeat and are larger.
     border : {"full", "valid"}, default="full"
         Whether placements may reach over the border of the image, or must lie inside (paper).
     algorithm : {"auto", "refined", "mpmp", "soft"}, default="auto"
@@ -218,7 +220,8 @@ class FeatureLearner(TransformerMixin, Estimator):
         soft: SoftLearned | None,
     ) -> tuple[Any, ...]:
         """What to learn parts with that repeat exactly, in the time that soft ones have left."""
-        layer, priors = self._shape(images).layer(images.size), check_priors(self)
+        shape, priors = self._shape(images, soft), check_priors(self)
+        layer = shape.layer(images.size)
         if soft is not None and options.max_seconds is not None:
             options = replace(options, max_seconds=max(options.max_seconds - soft.seconds, 1e-3))
 
@@ -418,12 +421,19 @@ class FeatureLearner(TransformerMixin, Estimator):
             )
         return check_optional_count("n_features", self.n_features, 1, "to leave it open")
 
-    def _shape(self, images: Images) -> PartsShape:
-        """Number and size of features for such images; 0 features leave the number open."""
+    def _shape(
+        self, images: Images, soft: SoftLearned | None = None, known: tuple[int, int] | None = None
+    ) -> PartsShape:
+        """Number and size of features for such images; 0 features leave the number open.
+
+        If the size is open and not `known`, windows hold the largest piece of ink that repeats, and
+        12×12 pixels.
+        """
         most = self._most_features()
-        size = self.feature_size
+        size = known if self.feature_size is None else self.feature_size
         if size is None:
-            size = tuple(min(*pair) for pair in zip(WINDOW, images.size, strict=True))
+            repeated = size_of_parts(images) if soft is None else soft.repeated
+            size = tuple(np.minimum(np.maximum(WINDOW, repeated or 0), images.size).tolist())
         size = check_feature_size(size, images.size, self.border)
         return PartsShape(most or 0, images.n_channels, size, self.border)  # type: ignore[arg-type]
 

@@ -34,7 +34,7 @@ def stream_of(
         stream.configure(options, forgetting)
         return stream, itertools.chain([first], batches)
     assert not isinstance(stream, SoftStream)
-    shape = learner._shape(first.images)
+    shape = learner._shape(first.images, known=stream and stream.shape.feature_size)
     engine = check_learning(learner, ready=True, algorithms=ALGORITHMS).engine
     shape = replace(shape, n_features=shape.n_features or AUTO_FEATURES)
     if stream is None:

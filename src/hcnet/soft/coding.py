@@ -1,11 +1,11 @@
 """Compiled loops over pieces and soft parts: the bits of a copy given its part, and by itself.
 
 ``pieces`` is (ink, start, height, width, reference, hidden): bitmaps one after the other, and, if
-that is not empty, which of their pixels something else explains already: they cost nothing.  ``parts`` is
-(sums, start, height, width, reference, n, box, mass, side): a canvas per part, on which `sums`
-counts in how many of its n copies a pixel is on; `box` bounds what is on in some copies, `mass` is
-the sum of ``sums``, `side` the height and width of a copy.  A copy with the shift (dy, dx) lies
-with its reference point so far from that of the part.
+that is not empty, which of their pixels something else explains already: they cost nothing.
+``parts`` is (sums, start, height, width, reference, n, box, mass, side): a canvas per part, on
+which `sums` counts in how many of its n copies a pixel is on; `box` bounds what is on in some
+copies, `mass` is the sum of ``sums``, `side` the height and width of a copy.  A copy with the shift
+(dy, dx) lies with its reference point so far from that of the part.
 """
 
 from __future__ import annotations

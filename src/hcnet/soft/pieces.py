@@ -15,6 +15,7 @@ from scipy import ndimage
 
 from hcnet.images import BoolArray
 from hcnet.soft import coding
+from hcnet.soft.lines import without_lines
 
 IntArray = NDArray[np.int64]
 
@@ -28,6 +29,8 @@ MOST_SIDE = 400
 DOT, GAP, DOTS, WIDE = 0.5, 0.55, 0.9, 4.0
 # With fewer components of so many pixels, parts are not soft.
 MANY, LARGE = 60, 20
+# Lines of so many pixels may hold pieces together.
+LINE = 96
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,8 @@ def selected(pieces: Pieces, which: IntArray) -> Pieces:
         for pixels in (pieces.ink, pieces.hidden)
     )
     names = "page", "top", "left", "height", "width"
-    return Pieces(*(getattr(pieces, name)[which] for name in names), start[:-1], ink, hidden)
+    page, top, left, height, width = (getattr(pieces, name)[which] for name in names)
+    return Pieces(page, top, left, height, width, start[:-1], ink, hidden)
 
 
 def joined(groups: list[Pieces]) -> Pieces:
@@ -99,12 +103,18 @@ def joined(groups: list[Pieces]) -> Pieces:
 
 
 def many_pieces(pages: list[BoolArray]) -> bool:
-    """Whether pages have so many pieces that some may be copies of others."""
+    """Whether pages have so many pieces that some may be copies of others; they may lie on lines."""
+    return _n_pieces(pages) >= MANY or (
+        _n_pieces([without_lines(page, LINE)[0] for page in pages]) >= MANY
+    )
+
+
+def _n_pieces(pages: list[BoolArray]) -> int:
     n = 0
     for page in pages:
         label, _ = ndimage.label(page, np.ones((3, 3), bool))
         n += int((np.bincount(label.ravel())[1:] >= LARGE).sum())
-    return n >= MANY
+    return n
 
 
 def find_pieces(page: BoolArray, number: int = 0, largest: tuple[int, int] | None = None) -> Pieces:

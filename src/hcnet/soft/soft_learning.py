@@ -16,6 +16,7 @@ from hcnet.progress import Progress
 from hcnet.soft import coding
 from hcnet.soft.denoising import without_noise
 from hcnet.soft.pieces import find_pieces, joined, many_pieces
+from hcnet.soft.sizes import largest_of
 from hcnet.soft.soft_model import SoftExplanation, SoftModel, model_of
 from hcnet.soft.soft_search import SoftSearch
 from hcnet.soft.windows import LENGTHS, WindowSearch, ink_of, window_search
@@ -40,6 +41,13 @@ class SoftLearned:
     seconds: float
     history: list[Record]
     soft: bool | None  # whether parts should be soft; None: too little repeats to say
+
+    @property
+    def repeated(self) -> tuple[int, int] | None:
+        """Height and width of the largest part, if most of the ink repeats."""
+        if self.soft is None or not len(self.model.sizes):
+            return None
+        return largest_of(list(self.model.features[:, 0]))
 
 
 def may_be_soft(estimator: Any, images: Images) -> bool:
@@ -107,7 +115,7 @@ def learn_soft(
             other = now(outcome.status)
             if other.ratio < learned.ratio:
                 other.n_iter, other.history = learned.n_iter, learned.history
-                learned, learned.soft = other, soft
+                learned, learned.soft = other, other.soft if soft is None else soft
             learned.status = outcome.status
     learned.seconds = time.perf_counter() - began
     return learned

@@ -76,11 +76,7 @@ class WindowSearch(SoftSearch):
     """A search for copies among new pieces; those of a finished search stay what they are."""
 
     def __init__(
-        self,
-        pages: Sequence[BoolArray],
-        found: SoftSearch,
-        cuts: list[Cut],
-        seed: int,
+        self, pages: Sequence[BoolArray], found: SoftSearch, cuts: list[Cut], seed: int
     ) -> None:
         self.lines = [cut.lines for cut in cuts]
         pieces = joined([cut.pieces for cut in cuts])

@@ -8,16 +8,19 @@ from typing import Any
 
 import numba
 import numpy as np
+from PIL import Image
 from scipy import ndimage
 
+from benchmarks import page_kinds
 from benchmarks.harness import Benchmark, Row, measure, seeds, selected, spread, start, table
 from hcnet import FeatureLearner
-from hcnet.datasets import scanned_text
+from hcnet.datasets import ScannedText, scanned_text
 from hcnet.datasets.parts_data import render
 from hcnet.image_files import read_images
 from hcnet.images import BoolArray, Images
 from hcnet.metrics import glyph_scores
 from hcnet.objective import image_bits
+from hcnet.plotting import show_parts
 
 STRENGTHS = (0, 0.5, 1, 1.5, 2, 3, 4, 6)
 DEFAULT = 1  # the strength that the targets are for
@@ -76,6 +79,18 @@ def explained(X: BoolArray, learner: Any) -> tuple[int, float, float]:
         n_components += int((size >= SMALLEST).sum())
         n_explained += int((half & (size >= SMALLEST)).sum())
     return n_components, n_explained / max(n_components, 1), ink
+
+
+def glyph_row(learner: FeatureLearner, data: ScannedText) -> Row:
+    """The figures that need the truth."""
+    scores = glyph_scores(learner.placements_, learner.features_, data)
+    return {
+        "glyphs": len(data.shapes),
+        "in_pure_parts": scores.in_pure_parts,
+        "parts_per_shape": scores.parts_per_shape,
+        "placements_per_glyph": scores.placements_per_glyph,
+        "missing": scores.missing,
+    }
 
 
 def read_page(path: Path) -> BoolArray:
@@ -139,6 +154,54 @@ def report_pages(rows: list[Row]) -> str:
     )
 
 
+def report_kinds(rows: list[Row]) -> str:
+    """The table of other kinds of pages: a row per page."""
+
+    def share(row: Row, name: str) -> str:
+        return f"{100 * row[name]:.1f} %" if name in row else "–"
+
+    def ratio(row: Row, name: str) -> str:
+        return f"{row[name]:.2f}" if name in row else "–"
+
+    return table(
+        [
+            "kind",
+            "seed",
+            "components",
+            "shapes",
+            "parts",
+            "placements",
+            "in pure parts",
+            "parts per shape",
+            "placements per shape",
+            "missing",
+            "components explained",
+            "of the ink",
+            "seconds",
+            "bytes",
+        ],
+        [
+            [
+                row["kind"],
+                row["seed"],
+                row["components"],
+                row.get("glyphs", "–"),
+                row["parts"],
+                row["placements"],
+                share(row, "in_pure_parts"),
+                ratio(row, "parts_per_shape"),
+                ratio(row, "placements_per_glyph"),
+                share(row, "missing"),
+                share(row, "explained"),
+                share(row, "ink_explained"),
+                f"{row['seconds']:.1f}",
+                f"{row['bytes']:,.0f}",
+            ]
+            for row in rows
+        ],
+    )
+
+
 def meets_targets(row: Row) -> bool:
     """Whether a made-up page is explained as it should be at the default strength."""
     return bool(
@@ -152,6 +215,8 @@ def report(rows: list[Row]) -> str:
     """The table of made-up pages: a row per strength."""
     if rows and "page" in rows[0]:
         return report_pages(rows)
+    if rows and "kind" in rows[0]:
+        return report_kinds(rows)
     lines = []
     for strength in sorted({row["strength"] for row in rows}):
         mine = [row for row in rows if row["strength"] == strength]
@@ -195,6 +260,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pages", type=Path, metavar="FOLDER", help="learn the page files of a folder"
     )
+    parser.add_argument(
+        "--sheets", type=Path, metavar="FOLDER", help="of --kinds: write pages and parts there"
+    )
+    parser.add_argument(
+        "--kinds", action="store_true", help="learn made-up pages of other kinds than print"
+    )
     parser.add_argument("--algorithm", default="soft", help="of the FeatureLearner")
 
 
@@ -205,7 +276,24 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     size = (500, 1275) if options.quick else None
     compiling = scanned_text(size=(400, 900), random_state=0)
     learn(compiling.images, 0, options.algorithm)
-    if options.pages is not None:
+    if options.kinds:
+        for seed in range(options.first_seed, options.first_seed + (options.seeds or 1)):
+            for kind, data in page_kinds.kinds(seed, options.quick):
+                if data is None:
+                    print(f"{kind}: left out, since its font or Pillow's Raqm is not installed.")
+                    continue
+                X = data.images if isinstance(data, ScannedText) else data
+                learner, figures = learn(X, seed, options.algorithm)
+                if options.sheets is not None:
+                    options.sheets.mkdir(parents=True, exist_ok=True)
+                    show_parts(learner).save(options.sheets / f"{kind}-{seed}-parts.png")
+                    Image.fromarray(~X[0, 0]).save(options.sheets / f"{kind}-{seed}.png")
+                n, share, ink = explained(X, learner)
+                truth = glyph_row(learner, data) if isinstance(data, ScannedText) else {}
+                bench.add(
+                    kind=kind, components=n, explained=share, ink_explained=ink, **truth, **figures
+                )
+    elif options.pages is not None:
         files = {path.stem: path for path in page_files(options.pages)}
         for name in selected(options.only, list(files)):
             X = read_page(files[name])
@@ -229,16 +317,7 @@ def main(arguments: list[str] | None = None) -> Benchmark:
             for seed in range(options.first_seed, options.first_seed + n):
                 data = scanned_text(size=size, strength=strength, random_state=seed)
                 learner, figures = learn(data.images, seed, options.algorithm)
-                scores = glyph_scores(learner.placements_, learner.features_, data)
-                bench.add(
-                    strength=strength,
-                    glyphs=len(data.shapes),
-                    in_pure_parts=scores.in_pure_parts,
-                    parts_per_shape=scores.parts_per_shape,
-                    placements_per_glyph=scores.placements_per_glyph,
-                    missing=scores.missing,
-                    **figures,
-                )
+                bench.add(strength=strength, **glyph_row(learner, data), **figures)
     report(bench.rows)
     return bench
 

@@ -1,5 +1,7 @@
 """Parts that lie on lines: lines, pieces cut from them, and whole sheets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -47,11 +49,10 @@ def test_lines_are_taken_away_and_what_lies_on_them_stays():
     page = np.zeros((60, 120), bool)
     page[28:31, :] = True
     page[:, 100:102] = True
-    disc = ndimage.binary_dilation(np.eye(1, dtype=bool)[:1, :1], iterations=1)
     disc = np.hypot(*(np.mgrid[:21, :21] - 10)) < 10
     page[19:40, 40:61] |= disc
     rest, lines = without_lines(page, 48)
-    label, n = ndimage.label(rest, np.ones((3, 3)))
+    _, n = ndimage.label(rest, np.ones((3, 3)))
     assert n == 1
     assert (rest[19:40, 40:61] & disc).sum() > 0.95 * disc.sum()
     assert not (lines & ~page).any()
@@ -74,17 +75,11 @@ def test_hidden_pixels_cost_nothing(staves):
 
 
 def test_a_piece_adds_its_bits_to_the_page(staves):
-    rest, lines = without_lines(staves, LENGTHS[0])
+    rest, _ = without_lines(staves, LENGTHS[0])
     pieces = selected(find_pieces(rest), np.arange(5))
-    pieces = type(pieces)(
-        *(getattr(pieces, name) for name in ("page", "top", "left", "height", "width", "start")),
-        pieces.ink,
-        np.zeros_like(pieces.ink),
-    )
+    pieces = replace(pieces, hidden=np.zeros_like(pieces.ink))
     table = np.random.default_rng(0).random((1 << len(coding.TEMPLATE), 2)).astype(np.float32)
-    bits = coding.added_bits(
-        pieces.arrays(), pieces.top, pieces.left, staves.view(np.uint8), table
-    )
+    bits = coding.added_bits(pieces.arrays(), pieces.top, pieces.left, staves.view(np.uint8), table)
     for i in range(5):
         less = staves & ~ink_of(pieces, np.array([i]), staves, 0)
         whole = coding.page_bits(staves.view(np.uint8), table)
@@ -125,17 +120,13 @@ def test_windows_are_as_large_as_the_pieces_that_repeat(side, noise):
     rng = np.random.default_rng(side)
     sprites = rng.random((3, side, side)) < 0.6
     sprites[:, [0, -1]] = sprites[:, :, [0, -1]] = True
-    page = np.zeros((6 * side, 8 * side), bool)
+    page = np.zeros((4 * side + 20, 6 * side + 28), bool)
     for i, (y, x) in enumerate(np.ndindex(4, 6)):
         at = slice(y * (side + 4) + 3, None), slice(x * (side + 4) + 3, None)
         page[at][:side, :side] = sprites[i % 3]
     page ^= rng.random(page.shape) < noise
     images = Images(page[None, None], np.ones((1, 1, *page.shape), bool))
-    size = size_of_parts(images)
-    if noise == 0:
-        assert size == (side, side)
+    assert size_of_parts(images) == (side, side)
     learner = FeatureLearner(n_init=1, random_state=0).fit(page)
-    assert learner.features_.shape[2:] >= (12, 12)
-    if noise == 0:
-        assert learner.features_.shape == (3, 1, *2 * [max(side, 12)])
-        assert len(learner.placements_) == 24
+    assert learner.features_.shape == (3, 1, *2 * [max(side, 12)])
+    assert len(learner.placements_) == 24

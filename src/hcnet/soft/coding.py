@@ -119,21 +119,21 @@ def added_bits(pieces, top, left, page, cost):
     down, across = page.shape
     bits = np.zeros(start.size)
     for i in range(start.size):
-        # Four pixels around hold what the template sees of the piece.
-        h, w = height[i] + 8, width[i] + 8
+        # Pixels up to four away see the piece, and the template of these reaches four further.
+        h, w = height[i] + 16, width[i] + 16
         seen, rest = np.zeros(h * w, np.uint8), np.zeros(h * w, np.uint8)
         for y in range(h):
             for x in range(w):
-                v, u = top[i] + y - 4, left[i] + x - 4
+                v, u = top[i] + y - 8, left[i] + x - 8
                 if 0 <= v < down and 0 <= u < across:
                     seen[y * w + x] = rest[y * w + x] = page[v, u]
         for y in range(height[i]):
             for x in range(width[i]):
                 q = start[i] + y * width[i] + x
                 if ink[q] and not hidden[q]:
-                    rest[(y + 4) * w + x + 4] = 0
-        for y in range(2, h):
-            for x in range(4, w):
+                    rest[(y + 8) * w + x + 8] = 0
+        for y in range(8, h - 4):
+            for x in range(4, w - 3):
                 q = y * w + x
                 bits[i] += cost[template_context(seen, 0, h, w, y, x), seen[q]]
                 bits[i] -= cost[template_context(rest, 0, h, w, y, x), rest[q]]

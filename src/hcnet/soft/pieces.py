@@ -103,7 +103,7 @@ def joined(groups: list[Pieces]) -> Pieces:
 
 
 def many_pieces(pages: list[BoolArray]) -> bool:
-    """Whether pages have so many pieces that some may be copies of others; they may lie on lines."""
+    """Whether pages have so many pieces, perhaps on lines, that some may be copies of others."""
     return _n_pieces(pages) >= MANY or (
         _n_pieces([without_lines(page, LINE)[0] for page in pages]) >= MANY
     )

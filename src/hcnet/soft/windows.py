@@ -75,9 +75,7 @@ def cut_pieces(
 class WindowSearch(SoftSearch):
     """A search for copies among new pieces; those of a finished search stay what they are."""
 
-    def __init__(
-        self, pages: Sequence[BoolArray], found: SoftSearch, cuts: list[Cut], seed: int
-    ) -> None:
+    def __init__(self, found: SoftSearch, cuts: list[Cut], seed: int) -> None:
         self.lines = [cut.lines for cut in cuts]
         pieces = joined([cut.pieces for cut in cuts])
         kept = np.flatnonzero(found.explained)
@@ -90,7 +88,9 @@ class WindowSearch(SoftSearch):
         known = Known(selected(found.pieces, kept), first[inverse], found.shift[kept], found.cost)
         self._kept = len(kept)
         self._in_place = np.concatenate([cut.bits for cut in cuts])
-        super().__init__(pages, pieces, seed, known)
+        self._cost_alone = found.cost_alone
+        super().__init__((), pieces, seed, known)
+        self.total = found.total
         self.bits[: len(kept)], self.saved[: len(kept)] = found.bits[kept], found.saved[kept]
         self.covers = found.covers.copy()
         self.covers[:, 0], self.covers[:, 1] = number[found.covers[:, 0]], part[found.covers[:, 1]]
@@ -103,6 +103,7 @@ class WindowSearch(SoftSearch):
         coding.price(*given, 1, self.cost, self._counts)
 
     def _begin(self, pieces: Pieces) -> None:
+        self.cost_alone = self._cost_alone
         super()._begin(pieces)
         self.alone[self._kept :] = self._in_place
 
@@ -142,4 +143,4 @@ def window_search(
         cuts.append(cut)
     if not any(len(cut.pieces) for cut in cuts):
         return None
-    return WindowSearch(pages, found, cuts, seed)
+    return WindowSearch(found, cuts, seed)

@@ -42,6 +42,7 @@ FIGURES = {
     "digits": digits.draw_digits,
     "report": fits.draw_report,
     "scans": fits.draw_scans,
+    "schematic": fits.draw_schematic,
     "gallery": draw_gallery,
 }
 

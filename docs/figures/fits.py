@@ -10,12 +10,20 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
-from benchmarks import activeset
+from benchmarks import activeset, page_kinds
 from benchmarks.harness import Benchmark
 from hcnet import HCN, FeatureLearner, Layer
 from hcnet.datasets import deconvolution, letters, scanned_text, shapes, small_letters
 from hcnet.metrics import matched_iou
-from hcnet.plotting import show_comparison, show_errors, show_features, show_images, show_model
+from hcnet.plotting import (
+    show_comparison,
+    show_errors,
+    show_explanation,
+    show_features,
+    show_images,
+    show_model,
+    show_parts,
+)
 from hcnet.plotting.drawing import tile_grid
 from hcnet.reading import name_parts
 from hcnet.reporting import report
@@ -206,6 +214,24 @@ def draw_scans() -> None:
             save(
                 picture.convert("RGB").crop((0, 0, 1100, min(picture.height, 1085))), "scans-report"
             )
+
+
+def draw_schematic() -> None:
+    """A made-up schematic, its symbols in colours, and all parts."""
+    X = page_kinds.schematic(1, (900, 1100)).images
+    learner = FeatureLearner(random_state=0).fit(X)
+    part = (0, 0, 900, 430)
+    panels = [
+        show_images(X, scale=1).crop(part),
+        show_explanation(learner, X, scale=1).crop(part),
+        show_parts(learner),
+    ]
+    captions = [
+        "Seen: symbols that hang together by wires",
+        "Symbols in the colours of their parts",
+        "All parts, the most used first",
+    ]
+    save(tile_grid(panels, columns=1, captions=captions, margin=8, gap=16), "scans-schematic")
 
 
 def draw_denoising() -> None:

@@ -75,7 +75,7 @@ def test_hidden_pixels_cost_nothing(staves):
 
 
 def test_a_piece_adds_its_bits_to_the_page(staves):
-    rest, _ = without_lines(staves, LENGTHS[0])
+    rest, _ = without_lines(staves, LENGTHS[1])
     pieces = selected(find_pieces(rest), np.arange(5))
     pieces = replace(pieces, hidden=np.zeros_like(pieces.ink))
     table = np.random.default_rng(0).random((1 << len(coding.TEMPLATE), 2)).astype(np.float32)
@@ -104,14 +104,34 @@ def test_a_search_among_cut_pieces_shortens_the_code_and_can_be_stored(staves):
     first = SoftSearch([staves], find_pieces(staves), 0)
     while first.step():
         pass
-    search = window_search([staves], first, LENGTHS[1], None, 0)
+    search = window_search([staves], first, LENGTHS[0], None, 0)
     before = search.alone.sum()
     run(search, Limits())
     assert search.energy() < before
-    assert window_search([np.zeros_like(staves)], first, LENGTHS[1], None, 0) is None
+    assert window_search([np.zeros_like(staves)], first, LENGTHS[0], None, 0) is None
     assert len(joined([search.pieces, first.pieces]).hidden) == search.pieces.ink.size + len(
         first.pieces.ink
     )
+
+
+@pytest.mark.parametrize("steps", [5, 25, 30])
+def test_a_fit_goes_on_where_it_was_stopped(staves, tmp_path, steps):
+    """The second of these is within the search among cut pieces, or at its beginning."""
+    whole = FeatureLearner(algorithm="soft", random_state=0).fit(staves)
+    seen = []
+
+    def stop(step):
+        seen.append(step)
+        if len(seen) == steps:
+            raise RuntimeError("stopped")
+
+    path = tmp_path / "state"
+    learner = FeatureLearner(algorithm="soft", random_state=0, callback=stop)
+    with pytest.raises(RuntimeError, match="stopped"):
+        learner.fit(staves, checkpoint=path, every=0)
+    learner.set_params(callback=None).fit(staves, checkpoint=path)
+    assert (learner.placements_ == whole.placements_).all()
+    assert learner.log_joint_ == whole.log_joint_
 
 
 @pytest.mark.parametrize("noise", [0, 0.02])

@@ -92,7 +92,8 @@ def tell_choices(options: argparse.Namespace, model: FeatureLearner) -> None:
         command.note(options, f"{about} (--feature-size, --algorithm).")
         return
     sides = (size, size) if isinstance(size, int) else size or WINDOW
-    window = f"windows are {sides[0]}×{sides[1]}"
+    least = "" if size else "at least "
+    window = f"windows are {least}{sides[0]}×{sides[1]}"
     if algorithm == "soft":
         window = f"parts are at most {sides[0]}×{sides[1]}" if size else "parts have any size"
     algorithm = "refined" if algorithm == "auto" else algorithm  # a window is of exact parts

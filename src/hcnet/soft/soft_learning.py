@@ -113,10 +113,13 @@ def learn_soft(
                 left = max(max_seconds - (time.perf_counter() - began), 1e-3)
             outcome = run(search, Limits(max_seconds=left), report, keeper)
             other = now(outcome.status)
-            if other.ratio < learned.ratio:
+            better = other.ratio < learned.ratio
+            if better:
                 other.n_iter, other.history = learned.n_iter, learned.history
                 learned, learned.soft = other, other.soft if soft is None else soft
             learned.status = outcome.status
+            if not better and length == LENGTHS[0]:
+                break
     learned.seconds = time.perf_counter() - began
     return learned
 

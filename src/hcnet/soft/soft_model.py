@@ -178,6 +178,8 @@ class SoftModel:
             rest = float(coding.page_bits(unexplained.view(np.uint8), self.cost_alone))
             if bits + also + rest < best[1] + best[2]:
                 best = np.concatenate([rows, more]), bits + also, rest
+            elif length == LINES[0]:
+                break
         return best
 
     def _explain_pieces(

@@ -22,8 +22,8 @@ from hcnet.soft.lines import without_lines
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, joined, selected
 from hcnet.soft.soft_search import EARLY, STAGES, Known, SoftSearch
 
-# Pixels of the shortest line that is taken away; each is tried.
-LENGTHS = (32, 96, 288)
+# Pixels of the shortest line that is taken away.  If the first saves bits, the others are tried.
+LENGTHS = (96, 32, 288)
 # Fewer pieces that lay on lines are not searched.
 FEWEST = 8
 

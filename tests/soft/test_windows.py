@@ -135,7 +135,7 @@ def test_a_fit_goes_on_where_it_was_stopped(staves, tmp_path, steps):
 
 
 @pytest.mark.parametrize("noise", [0, 0.02])
-@pytest.mark.parametrize("side", [8, 16, 20])
+@pytest.mark.parametrize("side", [16, 20])
 def test_windows_are_as_large_as_the_pieces_that_repeat(side, noise):
     rng = np.random.default_rng(side)
     sprites = rng.random((3, side, side)) < 0.6
@@ -148,5 +148,5 @@ def test_windows_are_as_large_as_the_pieces_that_repeat(side, noise):
     images = Images(page[None, None], np.ones((1, 1, *page.shape), bool))
     assert size_of_parts(images) == (side, side)
     learner = FeatureLearner(n_init=1, random_state=0).fit(page)
-    assert learner.features_.shape == (3, 1, *2 * [max(side, 12)])
+    assert learner.features_.shape == (3, 1, side, side)
     assert len(learner.placements_) == 24

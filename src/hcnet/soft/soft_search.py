@@ -367,7 +367,8 @@ class SoftSearch(Stateful):
         inside = (self.assigned >= -1) & (self.assigned < N)
         covered = (self.covers[:, :2] >= 0) & (self.covers[:, :2] < N)
         canvas = np.stack([self.parts.height, self.parts.width], axis=1)
-        if not inside.all() or not covered.all() or (np.abs(self.shift) > canvas.max(initial=0)).any():
+        far = (np.abs(self.shift) > canvas.max(initial=0)).any()
+        if not inside.all() or not covered.all() or far:
             raise ValueError("its copies are of unknown parts")
         if not np.isin(self._order, np.arange(N)).all():
             raise ValueError("its order is not of its pieces")

@@ -193,6 +193,6 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, fo
         for q in range(h * w):
             left += free[q]
         several = written >= before_i + 2 and left <= LEFT * ink_to[h * side + w]
-        if not (several or hidden.size or known.size):
+        if not several and not hidden.size:
             written, saved[i] = before_i, 0.0
     return written, saved

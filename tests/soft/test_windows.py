@@ -10,7 +10,7 @@ from hcnet import FeatureLearner
 from hcnet.engine.driver import Limits, run
 from hcnet.images import Images
 from hcnet.soft import coding
-from hcnet.soft.lines import without_lines
+from hcnet.soft.rules import without_lines
 from hcnet.soft.pieces import find_pieces, joined, many_pieces, selected
 from hcnet.soft.sizes import size_of_parts
 from hcnet.soft.soft_search import SoftSearch

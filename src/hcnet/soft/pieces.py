@@ -15,7 +15,7 @@ from scipy import ndimage
 
 from hcnet.images import BoolArray
 from hcnet.soft import coding
-from hcnet.soft.lines import without_lines
+from hcnet.soft.rules import without_lines
 
 IntArray = NDArray[np.int64]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hcnet.images import BoolArray
 from hcnet.soft import coding
 from hcnet.soft.channel import Table, part_cost
-from hcnet.soft.lines import without_lines
+from hcnet.soft.rules import without_lines
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, joined, selected
 from hcnet.soft.soft_search import EARLY, STAGES, Known, SoftSearch
 

@@ -1,0 +1,1 @@
+"""A lossless codec for bilevel pages, which stands on soft parts."""

@@ -133,6 +133,8 @@ def part_contexts(rows, expected, y, x, slot, selection):
     selection[1] = (before | (ww << 4) | (nn << 5)) * 8 + l
     selection[2] = (((ew * 3 + en) * 3 + enw) * 3 + ene) * 8 + l
     selection[3] = (dark * 8 + ls) * 8 + le
-    selection[4] = slot[0] * 8 + l
-    selection[5] = (((slot[1] - START[1]) >> 4) & 4095) * 8 + l
+    selection[4] = slot[0]
+    selection[5] = (((slot[N_PAGE + 8] - at[8]) >> 7) & 511) * 2 + have
+    selection[6] = slot[0] * 8 + l
+    selection[7] = (((slot[1] - START[1]) >> 4) & 4095) * 8 + l
     return l

@@ -213,8 +213,10 @@ def code_rows(
                     ) * 8
                     selection[2] = slot[0]
                     selection[3] = slot[5] & 511
-                    selection[4] = slot[0] * 8
-                    selection[5] = (((slot[1] - START[1]) >> 4) & 4095) * 8
+                    selection[4] = slot[0]
+                    selection[5] = (slot[6] - START[6]) & 1023
+                    selection[6] = slot[0] * 8
+                    selection[7] = (((slot[1] - START[1]) >> 4) & 4095) * 8
                 for q in range(1, OTHERS):
                     evidence[q] = 0
                     confidence[q] = 0

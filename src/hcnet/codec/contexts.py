@@ -18,7 +18,7 @@ ABOVE = 7  # rows above
 MARGIN = REACH + 1  # pixels around a page
 RING = 8  # rows of expectations that are kept
 # Bits of the number of a slot, for each context: of the page alone, then with parts.
-PAGE = (10, 16, 22, 22, 22, 11, 16, 22, 22, 22, 22)
+PAGE = (10, 16, 22, 22, 22, 11, 16, 22, 22, 22, 22, 22, 22, 22)
 PARTS = (14, 19, 17, 22, 19, 22, 22, 20, 16, 21)
 N_PAGE, N_PARTS = len(PAGE), len(PARTS)
 SIZES = PAGE + PARTS
@@ -76,6 +76,7 @@ def page_contexts(rows, runs, x, run, slot):
     a = min(np.int64(right[x]), 15)
     b = min(np.int64(right[x + a]), 15) if a < 15 else 0
     d = a | (b << 4) | (min(run, 31) << 8) | (w << 13) | (span(r1, -1, 1) << 14)
+    slot[14] = (a << 4 | min(np.int64(down[x]), 15)) * 4 + w * 2 + (min(run, 4) == 4)
     slot[7] = START[7] + hashed(d | (min(np.int64(down[x]), 15) << 17))
     d = min(np.int64(down[x]), 31) | (min(np.int64(down[x + 1]), 31) << 5)
     d |= (min(np.int64(down[x - 1]), 31) << 10) | (min(np.int64(down[x + 2]), 15) << 15)
@@ -84,6 +85,16 @@ def page_contexts(rows, runs, x, run, slot):
     slot[9] = START[9] + hashed(d | (np.int64(1) << 50))
     d = (r0 & 127) | (span(r1, -6, 6) << 7) | (span(r2, -6, 6) << 20) | (span(r3, -5, 5) << 33)
     d |= (span(r4, -4, 4) << 44) | (span(r5, -3, 3) << 53)
+    e = r0 & 3
+    for k in range(1, 8):
+        e |= span(rows[k], -1, 1) << (3 * k - 1)
+    slot[11] = START[11] + hashed(e | (np.int64(3) << 50))
+    e = (r0 & 15) | (span(r1, -2, 2) << 4) | (span(r2, 0, 0) << 9)
+    for k in range(2, 8):
+        e |= (span(rows[k], -k, -k) | (span(rows[k], k, k) << 1)) << (2 * k + 6)
+    slot[12] = START[12] + hashed(e | (np.int64(5) << 50))
+    e = (r0 & 3) | (span(r1, -2, 9) << 2) | (span(r2, -1, 10) << 14) | (span(r3, 2, 9) << 26)
+    slot[13] = START[13] + hashed(e | (np.int64(7) << 50))
     slot[10] = START[10] + hashed(d ^ (span(rows[6], -2, 2) * np.int64(0x1D872B41D872B41)))
 
 
@@ -160,6 +171,6 @@ def part_contexts(rows, expected, y, x, slot, selection):
     selection[3] = (dark * 8 + ls) * 8 + le
     selection[4] = slot[0]
     selection[5] = (((slot[N_PAGE + 8] - at[8]) >> 7) & 511) * 2 + have
-    selection[6] = slot[0] * 8 + l
-    selection[7] = (((slot[1] - START[1]) >> 4) & 4095) * 8 + l
+    selection[7] = slot[0] * 8 + l
+    selection[8] = (((slot[1] - START[1]) >> 4) & 4095) * 8 + l
     return l

@@ -229,6 +229,7 @@ def code_rows(
                 bit = _rare(coder, data, decode, bit, quiet.ink[a], quiet.n[a], b)
             else:
                 page_contexts(rows, runs, x, run, slot)
+                selection[6] = slot[14]
                 level = 0
                 if parts:
                     level = part_contexts(rows, expected, y, x, slot, selection)
@@ -242,8 +243,8 @@ def code_rows(
                     selection[3] = slot[5] & 511
                     selection[4] = slot[0]
                     selection[5] = (slot[6] - START[6]) & 1023
-                    selection[6] = slot[0] * 8
-                    selection[7] = (((slot[1] - START[1]) >> 4) & 4095) * 8
+                    selection[7] = slot[0] * 8
+                    selection[8] = (((slot[1] - START[1]) >> 4) & 4095) * 8
                 for q in range(1, OTHERS):
                     evidence[q] = 0
                     confidence[q] = 0

@@ -1,4 +1,4 @@
-"""Binary images with missing pixels, the evidence that they give, and what files say about pages."""
+"""Binary images with missing pixels, the evidence that they give, and facts about pages."""
 
 from __future__ import annotations
 

@@ -50,19 +50,18 @@ def compress(
 
 def _pages(images: Any) -> Iterable[ArrayLike]:
     """One page, as an array or as rows of numbers, or several pages."""
-    if isinstance(images, str | bytes | os.PathLike) or not isinstance(images, Iterable):
+    several = isinstance(images, np.ndarray | Iterable)
+    if not several or isinstance(images, str | bytes | os.PathLike):
         raise TypeError(
             f"images must be an array or several, got {images!r}; read files with the command "
             f"hcnet compress, or with hcnet.image_files."
         )
-    rows = isinstance(images, list | tuple) and images and isinstance(images[0], list | tuple)
-    if np.ndim(images) == 2 if isinstance(images, np.ndarray) else rows and _is_row(images[0]):
-        return [images]
-    return images
-
-
-def _is_row(one: Any) -> bool:
-    return len(one) > 0 and not isinstance(one[0], list | tuple | np.ndarray)
+    if isinstance(images, np.ndarray):
+        return [images] if images.ndim == 2 else iter(images)
+    inside = images
+    for _ in range(2):  # numbers in rows are one page
+        inside = inside[0] if isinstance(inside, list | tuple) and inside else None
+    return [images] if isinstance(inside, int | float | np.generic) else iter(images)
 
 
 def decompress(data: bytes, *, max_pixels: int = MAX_PIXELS) -> list[BoolArray]:

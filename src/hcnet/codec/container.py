@@ -61,7 +61,7 @@ def pixel_digest(page: BoolArray) -> bytes:
     digest = hashlib.blake2b(struct.pack("<II", *page.shape), digest_size=DIGEST_BYTES)
     rows = max(1, 2**20 // page.shape[1])
     for top in range(0, len(page), rows):
-        digest.update(np.packbits(page[top : top + rows], axis=1))
+        digest.update(np.packbits(page[top : top + rows], axis=1).tobytes())
     return digest.digest()
 
 

@@ -7,14 +7,13 @@ against a limit, before memory is taken.
 from __future__ import annotations
 
 import io
+import itertools
 import operator
 import os
 import stat
 import zlib
 from collections.abc import Iterator
 from typing import IO, Any
-
-import numpy as np
 
 from hcnet.atomic_files import file_path
 from hcnet.checks import check_count, check_flag
@@ -151,7 +150,7 @@ class Reader:
         beginning = self._read(0, HEADER.size)
         if not beginning.startswith(container.MAGIC):
             what = "is empty" if not beginning else "is not a file of compressed pages"
-            if 0 < len(beginning) and container.MAGIC.startswith(beginning):
+            if beginning and container.MAGIC.startswith(beginning):
                 what = "is cut off within its first bytes"
             raise ValueError(f"{self._name} {what}; pass {ABOUT}.")
         if len(beginning) < HEADER.size:
@@ -178,7 +177,7 @@ class Reader:
             raise ValueError("its index is longer than the file")
         index = self._read(self._size - END.size - length, length)
         sizes = container.parse_index(index, room - length)
-        return np.cumsum([HEADER.size, *sizes]).tolist()
+        return list(itertools.accumulate(sizes, initial=HEADER.size))
 
     def _search(self, why: str) -> list[int]:
         """Where each complete page begins, found from the first to the last."""

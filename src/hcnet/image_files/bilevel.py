@@ -80,7 +80,7 @@ def _ink(what: str, image: Image.Image) -> BoolArray:
             f"{what} has pixels that are neither black nor white, and the codec is for black and "
             f"white without loss; make it so first, for example with hcnet.image_files.binarise."
         )
-    return ink
+    return np.asarray(ink, bool)
 
 
 def _resolution(file: Image.Image) -> Resolution | None:
@@ -93,13 +93,11 @@ def _resolution(file: Image.Image) -> Resolution | None:
         # PNG and BMP files have pixels per metre.
         x, y = (round(float(side) / INCH) for side in dpi)
         return _checked((x, 100), (y, 100), 3)
-    sides = []
-    for tag in (X_RESOLUTION, Y_RESOLUTION):
-        value = tags.get(tag)
-        if value is None or not hasattr(value, "numerator"):
-            return None
-        sides.append((int(value.numerator), int(value.denominator)))
-    return _checked(*sides, tags.get(RESOLUTION_UNIT, 2))
+    sides = [tags.get(X_RESOLUTION), tags.get(Y_RESOLUTION)]
+    if not all(hasattr(side, "numerator") for side in sides):
+        return None
+    x, y = ((int(side.numerator), int(side.denominator)) for side in sides)
+    return _checked(x, y, tags.get(RESOLUTION_UNIT, 2))
 
 
 def _checked(x: tuple[int, int], y: tuple[int, int], unit: int) -> Resolution | None:

@@ -344,6 +344,7 @@ def opened(path: Path) -> Iterator[Image.Image]:
 
 
 def check_size(path: Path, width: int, height: int) -> None:
+    """Raise an error if a page is enormous."""
     if width * height > (Image.MAX_IMAGE_PIXELS or np.inf):
         raise _too_large(path)
 

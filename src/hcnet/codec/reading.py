@@ -26,7 +26,8 @@ from hcnet.memory import NotEnoughMemoryError, check_memory
 # Pages of more pixels are refused unless asked for: an A0 sheet at 300 dpi has half of them.
 MAX_PIXELS = 2**28
 # Bytes that decoding takes at most, beside the payload, and for each pixel.
-STATE_BYTES, PIXEL_BYTES = 64 * 2**20, 4
+STATE_BYTES, PIXEL_BYTES = 160 * 2**20, 4
+LARGER = "decode it on a larger machine"
 # Bytes of a file that are read at a time.
 CHUNK = 2**20
 ABOUT = "files that hcnet compress or hcnet.codec wrote"
@@ -105,14 +106,16 @@ class Reader:
     def __getitem__(self, page: int) -> BoolArray:
         """A page as a boolean array."""
         chain = self._chain(self._number(page))
-        if self._after is not None and self._after[0] in chain:
+        state = None
+        if self._after is not None and self._after[0] in chain[1:]:
             chain = chain[: chain.index(self._after[0])]
             _, state = self._after
-        else:
-            state = State()
         self._after = None  # an error must not leave half a state
         for number in reversed(chain):
-            pixels = self._decode(number, state)
+            head, payload = self._payload(number)
+            state = State() if state is None else state
+            pixels = self._decode(number, head, payload, state)
+        assert state is not None
         self._after = chain[0], state
         return pixels
 
@@ -238,7 +241,8 @@ class Reader:
                 raise self._damaged(number, ValueError("it depends on too many pages in a row"))
         return chain
 
-    def _decode(self, number: int, state: State) -> BoolArray:
+    def _payload(self, number: int) -> tuple[Head, bytes]:
+        """The head and the compressed bytes of a page that there is memory for."""
         head, at = self._head(number)
         height, width = head.shape
         if height * width > self._max_pixels:
@@ -246,21 +250,22 @@ class Reader:
                 f"Page {number} of {self._name} declares {height:,} × {width:,} pixels, and at "
                 f"most {self._max_pixels:,} are decoded; if you trust the file, raise max_pixels."
             )
-        what = f"Page {number} of {self._name}"
         needed = STATE_BYTES + PIXEL_BYTES * height * width + head.size
-        check_memory(what, needed, None, "decode it on a larger machine")
+        check_memory(f"Page {number} of {self._name}", needed, None, LARGER)
         try:
             self._check_payload(head, at)
-            payload = self._read(at, head.size)
         except ValueError as error:
             raise self._damaged(number, error) from None
+        return head, self._read(at, head.size)
+
+    def _decode(self, number: int, head: Head, payload: bytes, state: State) -> BoolArray:
         try:
             pixels = decode_page(payload, head.shape, state)
             if container.pixel_digest(pixels) != head.digest:
                 raise ValueError("the checksum of its pixels is wrong")
         except MemoryError:
             raise NotEnoughMemoryError(
-                f"{what} takes more memory than there is; decode it on a larger machine."
+                f"Page {number} of {self._name} takes more memory than there is; {LARGER}."
             ) from None
         except Exception as error:
             raise self._damaged(number, error, "its bytes are as they were written") from error

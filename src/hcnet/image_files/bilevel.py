@@ -96,8 +96,8 @@ def _resolution(file: Image.Image) -> Resolution | None:
     sides = [tags.get(X_RESOLUTION), tags.get(Y_RESOLUTION)]
     if not all(hasattr(side, "numerator") for side in sides):
         return None
-    x, y = ((int(side.numerator), int(side.denominator)) for side in sides)
-    return _checked(x, y, tags.get(RESOLUTION_UNIT, 2))
+    across, down = ((int(side.numerator), int(side.denominator)) for side in sides)
+    return _checked(across, down, tags.get(RESOLUTION_UNIT, 2))
 
 
 def _checked(x: tuple[int, int], y: tuple[int, int], unit: int) -> Resolution | None:

@@ -6,15 +6,19 @@ per row (`rows`): from 7 to the left to 7 to the right, of the present row those
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from hcnet.engine.cpu_compilation import inlined
 
-REACH = 7  # rows above, and columns to either side
+REACH = 15  # columns to either side that are kept
+ABOVE = 7  # rows above
 MARGIN = REACH + 1  # pixels around a page
 RING = 8  # rows of expectations that are kept
 # Bits of the number of a slot, for each context: of the page alone, then with parts.
-PAGE = (10, 16, 22, 22, 22, 11, 16)
+PAGE = (10, 16, 22, 22, 22, 11, 16, 22, 22, 22, 22)
 PARTS = (14, 19, 17, 22, 19, 22, 22, 20, 16, 21)
 N_PAGE, N_PARTS = len(PAGE), len(PARTS)
 SIZES = PAGE + PARTS
@@ -25,6 +29,13 @@ NO_OWNER = -1
 # Darkness of a copy that is as dark as its part, in steps from 0 to 6.
 AS_DARK = 3
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Runs(NamedTuple):
+    """Lengths of runs of pixels of one colour that reach the pixel above."""
+
+    right: NDArray[np.int32]  # from it to the right
+    down: NDArray[np.int32]  # from above to it
 
 
 @inlined
@@ -40,7 +51,7 @@ def span(row, a, b):
 
 
 @inlined
-def page_contexts(rows, slot):
+def page_contexts(rows, runs, x, run, slot):
     """Contexts of the page alone: the nearest 10, 16, 22, 32 and 46 pixels, a column and a row."""
     r0, r1, r2, r3, r4, r5 = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5]
     c = (r0 & 3) | (span(r1, -2, 2) << 2) | (span(r2, -1, 1) << 7)
@@ -60,6 +71,20 @@ def page_contexts(rows, slot):
         d |= span(rows[k], 0, 0) << (k + 3)
     slot[5] = START[5] + d
     slot[6] = START[6] + ((r0 & 127) | (span(r1, -3, 5) << 7))
+    w = r0 & 1
+    right, down = runs.right, runs.down
+    a = min(np.int64(right[x]), 15)
+    b = min(np.int64(right[x + a]), 15) if a < 15 else 0
+    d = a | (b << 4) | (min(run, 31) << 8) | (w << 13) | (span(r1, -1, 1) << 14)
+    slot[7] = START[7] + hashed(d | (min(np.int64(down[x]), 15) << 17))
+    d = min(np.int64(down[x]), 31) | (min(np.int64(down[x + 1]), 31) << 5)
+    d |= (min(np.int64(down[x - 1]), 31) << 10) | (min(np.int64(down[x + 2]), 15) << 15)
+    slot[8] = START[8] + hashed(d | ((r0 & 3) << 19) | (span(r1, -2, 2) << 21))
+    d = (r0 & 32767) | (span(r1, -7, 12) << 15)
+    slot[9] = START[9] + hashed(d | (np.int64(1) << 50))
+    d = (r0 & 127) | (span(r1, -6, 6) << 7) | (span(r2, -6, 6) << 20) | (span(r3, -5, 5) << 33)
+    d |= (span(r4, -4, 4) << 44) | (span(r5, -3, 3) << 53)
+    slot[10] = START[10] + hashed(d ^ (span(rows[6], -2, 2) * np.int64(0x1D872B41D872B41)))
 
 
 @inlined
@@ -133,6 +158,8 @@ def part_contexts(rows, expected, y, x, slot, selection):
     selection[1] = (before | (ww << 4) | (nn << 5)) * 8 + l
     selection[2] = (((ew * 3 + en) * 3 + enw) * 3 + ene) * 8 + l
     selection[3] = (dark * 8 + ls) * 8 + le
-    selection[4] = slot[0] * 8 + l
-    selection[5] = (((slot[1] - START[1]) >> 4) & 4095) * 8 + l
+    selection[4] = slot[0]
+    selection[5] = (((slot[N_PAGE + 8] - at[8]) >> 7) & 511) * 2 + have
+    selection[6] = slot[0] * 8 + l
+    selection[7] = (((slot[1] - START[1]) >> 4) & 4095) * 8 + l
     return l

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hcnet.codec.tables import CONFIDENCES, FINE, LIMIT, MIXTURE
 from hcnet.engine.cpu_compilation import inlined
 
-SETS, SELECTIONS = 4, 1024
+SETS, SELECTIONS = 6, 1024
 # Inputs before those of the contexts: a constant, the shares of ink in the nearest copies of a part
 # and in all of them.
 OTHERS = 3

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from hcnet.codec.arithmetic import code
 from hcnet.codec.contexts import (
+    ABOVE,
     MARGIN,
     N_PAGE,
     N_PARTS,
     REACH,
     START,
+    Runs,
     page_contexts,
     part_contexts,
     span,
@@ -29,6 +31,11 @@ from hcnet.engine.cpu_compilation import entry, inlined
 EXACT = 40
 # They begin as if so many pixels had been seen, and remember so many.
 ASSUMED, REMEMBERED = 300, 50_000
+# Pixels around with any ink in these columns are not quiet.
+NEAR = 7
+SEEN = (1 << (2 * REACH + 1)) - 1
+# Runs are not counted beyond.
+LONGEST = 255
 # Evidence that is always there.
 CONSTANT = 77
 EXPECT, REMEMBER = 0, 1
@@ -51,6 +58,7 @@ class Progress(NamedTuple):
     column: NDArray[np.uint8]  # ink of each column in the last seven rows
     above: NDArray[np.int64]  # the last row with ink of each column
     at: NDArray[np.int64]  # the next event, rows without ink, whether the last row was empty
+    runs: Runs
 
 
 def new_quiet() -> Quiet:
@@ -65,7 +73,9 @@ def new_quiet() -> Quiet:
 
 def new_progress(width: int) -> Progress:
     """The beginning of a page of this width with its margins."""
-    return Progress(np.zeros(width, np.uint8), np.zeros(width, np.int64), np.array([0, REACH, 1]))
+    runs = Runs(np.zeros(width, np.int32), np.full(width, LONGEST, np.int32))
+    at = np.array([0, ABOVE, 1])
+    return Progress(np.zeros(width, np.uint8), np.zeros(width, np.int64), at, runs)
 
 
 def events_of(
@@ -97,6 +107,22 @@ def _rare(coder, data, decode, bit, ink, n, a):
     p += ((np.int64(bit) << EXACT) - p) // (n[a] + ASSUMED)
     ink[a] = min(max(p, 1 << (EXACT - 20)), 1 << (EXACT - 1))
     return bit
+
+
+@inlined
+def _count_runs(runs, page, y, empty):
+    """Runs of pixels that reach the row above; `empty` rows before it have no ink."""
+    right, down = runs.right, runs.down
+    n = right.size
+    right[n - 1] = LONGEST
+    for x in range(n - 2, -1, -1):
+        same = page[y - 1, x] == page[y - 1, x + 1]
+        right[x] = min(right[x + 1] + 1, LONGEST) if same else 1
+    for x in range(n):
+        if empty >= ABOVE:
+            down[x] = max(down[x], empty)
+        same = page[y - 1, x] == page[y - 2, x]
+        down[x] = min(down[x] + 1, LONGEST) if same else 1
 
 
 @inlined
@@ -138,11 +164,11 @@ def code_rows(
     sums,
 ):
     """Read or write rows of a page with margins; copies from `base` on are those of this page."""
-    column, above, at = progress
+    column, above, at, runs = progress
     width = page.shape[1] - 2 * MARGIN
     parts = events.shape[0] > 0
     n_slots = N_PAGE + N_PARTS if parts else N_PAGE
-    rows = np.zeros(REACH + 1, np.int64)
+    rows = np.zeros(ABOVE + 1, np.int64)
     slot, evidence, confidence, selection = scratch[0], scratch[1], scratch[2], scratch[3]
     evidence[0] = CONSTANT
     for y in range(first + MARGIN, last + MARGIN):
@@ -150,7 +176,7 @@ def code_rows(
         if parts:
             clear(expected, y + AHEAD - 1)
         here = e < events.shape[0] and events[e, 0] == y
-        if at[1] >= REACH and not here:
+        if at[1] >= ABOVE and not here:
             ink = False
             if not decode:
                 for x in range(MARGIN, MARGIN + width):
@@ -163,30 +189,31 @@ def code_rows(
         at[2] = 0
         near = 0
         for x in range(page.shape[1]):
-            if at[1] >= REACH:  # rows were left out
+            if at[1] >= ABOVE:  # rows were left out
                 column[x] = 0
             else:
-                column[x] = column[x] + page[y - 1, x] - page[y - REACH - 1, x]
-        for x in range(MARGIN - REACH, MARGIN + REACH):
+                column[x] = column[x] + page[y - 1, x] - page[y - ABOVE - 1, x]
+        for x in range(MARGIN - NEAR, MARGIN + NEAR):
             near += column[x]
-        for d in range(1, REACH + 1):
+        for d in range(1, ABOVE + 1):
             rows[d] = 0
             for x in range(MARGIN - REACH, MARGIN + REACH + 1):
                 rows[d] = (rows[d] << 1) | page[y - d, x]
         rows[0] = 0
-        last_ink, any_ink = -100, False
+        last_ink, any_ink, run = -100, False, MARGIN
+        _count_runs(runs, page, y, at[1])
         r, below = y & 7, (y + 1) & 7
         for x in range(MARGIN, MARGIN + width):
-            near += column[x + REACH]
+            near += column[x + NEAR]
             if x > MARGIN:
-                near -= column[x - REACH - 1]
+                near -= column[x - NEAR - 1]
             while e < events.shape[0] and events[e, 0] == y and events[e, 1] <= x:
                 _event(events[e], page, copies, shapes, expected, tables, base, y, sums)
                 e += 1
             bit = np.int64(page[y, x])
             if (
                 near == 0
-                and x - last_ink > REACH
+                and x - last_ink > NEAR
                 and (
                     not parts
                     or (
@@ -201,7 +228,7 @@ def code_rows(
                 b = min(tables.digits[min(y - nearest, 32767)], 15)
                 bit = _rare(coder, data, decode, bit, quiet.ink[a], quiet.n[a], b)
             else:
-                page_contexts(rows, slot)
+                page_contexts(rows, runs, x, run, slot)
                 level = 0
                 if parts:
                     level = part_contexts(rows, expected, y, x, slot, selection)
@@ -213,8 +240,10 @@ def code_rows(
                     ) * 8
                     selection[2] = slot[0]
                     selection[3] = slot[5] & 511
-                    selection[4] = slot[0] * 8
-                    selection[5] = (((slot[1] - START[1]) >> 4) & 4095) * 8
+                    selection[4] = slot[0]
+                    selection[5] = (slot[6] - START[6]) & 1023
+                    selection[6] = slot[0] * 8
+                    selection[7] = (((slot[1] - START[1]) >> 4) & 4095) * 8
                 for q in range(1, OTHERS):
                     evidence[q] = 0
                     confidence[q] = 0
@@ -230,9 +259,10 @@ def code_rows(
             if bit:
                 last_ink, any_ink = x, True
                 above[x] = y
-            rows[0] = ((rows[0] << 1) | bit) & 127
-            for d in range(1, REACH + 1):
-                rows[d] = ((rows[d] << 1) | page[y - d, x + REACH + 1]) & 32767
+            run = run + 1 if (rows[0] & 1) == bit else 1
+            rows[0] = ((rows[0] << 1) | bit) & SEEN
+            for d in range(1, ABOVE + 1):
+                rows[d] = ((rows[d] << 1) | page[y - d, x + REACH + 1]) & SEEN
         while e < events.shape[0] and events[e, 0] == y:
             _event(events[e], page, copies, shapes, expected, tables, base, y, sums)
             e += 1

@@ -7,7 +7,6 @@ far as that was seen, then in shorter ones.
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +20,10 @@ IntArray = NDArray[np.int64]
 WHOLE, SIXTEEN = 1 << 30, 16
 # Steps between copies and lines that have a symbol of their own; others are written out.
 STEP, DROP = 200, 150
+# Names that are no parts: a space, a new part, the end of a line.
+GAP, NEW, LAST = -1, -2, -3
+# A space is wider than this share of the height of parts.
+SPACE = 0.18
 # The largest side of a part, and of a page.
 LARGEST, PAGE = 1 << 12, 1 << 24
 # Most copies on a page, and most pixels that all copies together may have for each of the page.
@@ -55,6 +58,10 @@ class Stream:
         return found
 
 
+# What symbols are counted for, and a number that is subtracted from them.
+Context = tuple[tuple[int, ...], int]
+
+
 @dataclass
 class Symbols:
     """Symbols below a number, with contexts from long to short and the weight of each."""
@@ -64,20 +71,25 @@ class Symbols:
     counts: list[dict[tuple[int, ...], dict[int, int]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.counts = self.counts or [defaultdict(dict) for _ in self.weights]
+        self.counts = self.counts or [{} for _ in self.weights]
 
-    def code(self, stream: Stream, symbol: int, n: int, contexts: Sequence[tuple[int, ...]]) -> int:
+    def code(self, stream: Stream, symbol: int, n: int, contexts: Sequence[Context]) -> int:
         """Code a symbol of n."""
         p = np.full(n, WHOLE // n)
-        for context, weight, counts in zip(
+        for (context, shift), weight, counts in zip(
             reversed(contexts), reversed(self.weights), reversed(self.counts), strict=True
         ):
-            seen = counts[context]
-            if seen:
-                weight += self.share * len(seen)
-                p *= weight
-                p[list(seen)] += np.array(list(seen.values())) * (SIXTEEN * WHOLE)
-                p //= SIXTEEN * sum(seen.values()) + weight
+            seen = counts.get(context)
+            if not seen:
+                continue
+            at = np.fromiter(seen, np.int64, len(seen)) + shift
+            times = np.fromiter(seen.values(), np.int64, len(seen))
+            inside = (at >= 0) & (at < n)
+            at, times = at[inside], times[inside]
+            weight += self.share * len(at)
+            p *= weight
+            p[at] += times * (SIXTEEN * WHOLE)
+            p //= SIXTEEN * int(times.sum()) + weight
         to = np.concatenate([[0], np.cumsum(p + 1)]).tolist()
         stream.room(32)
         low, high = 0, n
@@ -88,8 +100,9 @@ class Symbols:
                 low = middle
             else:
                 high = middle
-        for context, counts in zip(contexts, self.counts, strict=True):
-            counts[context][low] = counts[context].get(low, 0) + 1
+        for (context, shift), counts in zip(contexts, self.counts, strict=True):
+            seen = counts.setdefault(context, {})
+            seen[low - shift] = seen.get(low - shift, 0) + 1
         return low
 
 
@@ -97,14 +110,17 @@ class Places:
     """Codes the places of parts; learns from page to page."""
 
     def __init__(self) -> None:
-        self.names = Symbols((16, 32, 96), 32)
-        self.steps = Symbols((128, 320, 64), 5)
+        self.names = Symbols((16, 16, 32, 96), 44)
+        self.steps = Symbols((96, 192, 96, 64), 8)
         self.drops = Symbols((192, 64), 5)
         self.sides = Symbols((64, 64), 16)
         self.starts = Symbols((64,), 16)
         self.sizes: list[tuple[int, int]] = []  # of the parts so far
         self.offset: dict[int, int] = {}  # of a part from its line, in 256ths of a pixel
+        self.before: dict[int, int] = {}  # room that a part leaves before it, in 256ths
+        self.after: dict[int, int] = {}
         self.numbers: dict[int, int] = {}  # of parts, by those of the encoder
+        self.n_lines = 0
 
     def copy(self) -> Places:
         """The same, which then learns by itself."""
@@ -123,81 +139,97 @@ class Places:
         """
         n_lines = stream.number(len(lines), MOST_COPIES)
         rows: list[tuple[int, int, int]] = []
-        ink, most = 0, MOST_INK * shape[0] * shape[1] + ROOM
-        top = 0
+        space = 0
+        if not stream.decode and lines:
+            height = np.median(sizes[np.concatenate(lines)[:, 0], 0])
+            space = max(int(SPACE * height), 2)
+        ink, top = 0, 0
         for j in range(n_lines):
-            line = lines[j] if not stream.decode else None
-            top, ink = self._line(stream, shape, line, sizes, top, rows, ink)
-            if ink > most or len(rows) > MOST_COPIES:
-                raise ValueError("its copies of parts have more pixels than the page allows")
+            line = None if stream.decode else lines[j]
+            top, ink = self._line(stream, shape, line, sizes, top, rows, ink, space)
+            self.n_lines += 1
         return np.array(rows, np.int64).reshape(-1, 3)
 
-    def _line(self, stream, shape, line, sizes, top, rows, ink):  # type: ignore[no-untyped-def]
+    def _line(self, stream, shape, line, sizes, top, rows, ink, space):  # type: ignore[no-untyped-def]
         decode = stream.decode
-        before = last = -1
+        earlier = (-1, -1, -1)  # the last names, with spaces
+        last = -1
         base: int | None = None
         right = i = 0
+        spaced = False
         while True:
             end = not decode and i == len(line)
             part, y, x = (0, 0, 0) if decode or end else (int(v) for v in line[i])
-            number = self.numbers.get(part, len(self.sizes)) if not decode else 0
-            n = len(self.sizes) + 2  # a new part, the end
-            symbol = n - 1 if end else number
-            if not decode and not end and part not in self.numbers:
-                symbol = n - 2
-            # The end and a new part have numbers that do not change as parts come.
-            symbol = self._named(stream, symbol, n, before, last)
-            if symbol == n - 1:
-                return top, ink
-            if symbol == n - 2:
-                size = self._size(stream, (0, 0) if decode else tuple(sizes[part].tolist()))
-                if not decode:
-                    self.numbers[part] = len(self.sizes)
-                self.sizes.append(size)
-                symbol = len(self.sizes) - 1
-            h, w = self.sizes[symbol]
-            known = symbol in self.offset
-            if base is None:
-                first = self._far(stream, self.starts, y - top, 0, DROP, [()])
-                y = top = top + first
-                x = stream.number(x + LARGEST, shape[1] + LARGEST) - LARGEST
-                base = 256 * (y + h) - self.offset.get(symbol, 0)
+            if decode:
+                name = 0
+            elif end:
+                name = LAST
+            elif not spaced and last >= 0 and x - right > space:
+                name = GAP
             else:
-                step = self._far(
-                    stream, self.steps, x - right, -STEP, STEP, [(last, symbol), (symbol,), ()]
+                name = self.numbers.get(part, NEW)
+            name = self._name(stream, name, earlier)
+            earlier = (*earlier[1:], name)
+            if name == LAST:
+                return top, ink
+            if name == GAP:
+                spaced = True
+                continue
+            if name == NEW:
+                name = len(self.sizes)
+                if not decode:
+                    self.numbers[part] = name
+                self.sizes.append(
+                    self._size(stream, (0, 0) if decode else tuple(sizes[part].tolist()))
                 )
-                x = right + step
-                line_at = (base + self.offset.get(symbol, 0) + 128) >> 8
-                contexts = [(symbol if known else -1,), (known,)]
-                y = line_at - h + self._far(
-                    stream, self.drops, y + h - line_at, -DROP, DROP, contexts
-                )
+            h, w = self.sizes[name]
+            known = name in self.offset
+            if base is None:
+                y = top = top + self._far(stream, self.starts, y - top, 0, DROP, [((), 0)])
+                x = stream.number(x + LARGEST, shape[1] + 2 * LARGEST) - LARGEST
+                base = 256 * (y + h) - self.offset.get(name, 0)
+            else:
+                room = (self.after.get(last, 0) + self.before.get(name, 0) + 128) >> 8
+                contexts = [
+                    ((last, name, spaced), 0),
+                    ((name, spaced), 0),
+                    ((self.n_lines, spaced), room),
+                    ((spaced,), room),
+                ]
+                x = right + self._far(stream, self.steps, x - right, -STEP, STEP, contexts)
+                if not spaced and abs(x - right) < STEP:
+                    more = (256 * (x - right)) - self.after.get(last, 0) - self.before.get(name, 0)
+                    more = min(max(more, -2048), 2048)
+                    self.after[last] = self.after.get(last, 0) + more // 8
+                    self.before[name] = self.before.get(name, 0) + more // 8
+                line_at = (base + self.offset.get(name, 0) + 128) >> 8
+                contexts = [((name if known else -1,), 0), ((known,), 0)]
+                drop = self._far(stream, self.drops, y + h - line_at, -DROP, DROP, contexts)
+                y = line_at - h + drop
                 if not known:
-                    self.offset[symbol] = 256 * (y + h) - base
-                more = 256 * (y + h) - base - self.offset[symbol]
+                    self.offset[name] = 256 * (y + h) - base
+                more = 256 * (y + h) - base - self.offset[name]
                 base += more * 179 // 256 if abs(more) < 1024 else more
                 if abs(more) < 1024:
-                    self.offset[symbol] += more * 13 // 256
+                    self.offset[name] += more * 13 // 256
             if not (-LARGEST <= x < shape[1] + LARGEST and -LARGEST <= y < shape[0] + LARGEST):
                 raise ValueError("it places a part outside of the page")
-            right = x + w
+            right, last, spaced = x + w, name, False
             ink += h * w
-            rows.append((symbol, y, x))
+            rows.append((name, y, x))
             if ink > MOST_INK * shape[0] * shape[1] + ROOM:
                 raise ValueError("its copies of parts have more pixels than the page allows")
-            before, last = last, symbol
             i += 1
 
-    def _named(self, stream: Stream, symbol: int, n: int, before: int, last: int) -> int:
-        """Code the number of a part; the last two of n are a new part and the end of a line."""
-        contexts = [(before, last), (last,), ()]
-        # 0 and 1 stand for the two: numbers do not change when parts come.
-        found = self.names.code(stream, n - 1 - symbol if symbol >= n - 2 else symbol + 2, n, contexts)
-        return n - 1 - found if found < 2 else found - 2
+    def _name(self, stream: Stream, name: int, earlier: tuple[int, ...]) -> int:
+        """Code the number of a part, a space, a new part or the end of a line."""
+        n = len(self.sizes) - LAST
+        contexts = [(earlier[k:], 0) for k in range(4)]
+        return self.names.code(stream, name - LAST, n, contexts) + LAST
 
     def _size(self, stream: Stream, size: tuple[int, ...]) -> tuple[int, int]:
-        h = self._far(stream, self.sides, size[0], 0, STEP, [(0,), ()])
-        w = self._far(stream, self.sides, size[1], 0, STEP, [(1, h >> 3), ()])
+        h = self._far(stream, self.sides, size[0], 0, STEP, [((0,), 0), ((), 0)])
+        w = self._far(stream, self.sides, size[1], 0, STEP, [((1, h >> 3), 0), ((), 0)])
         if not (0 < h <= LARGEST and 0 < w <= LARGEST):
             raise ValueError(f"it has a part of {h} × {w} pixels")
         return h, w
@@ -209,7 +241,7 @@ class Places:
         value: int,
         low: int,
         high: int,
-        contexts: Sequence[tuple[int, ...]],
+        contexts: Sequence[Context],
     ) -> int:
         """Code a number; those from low to high have symbols, others are written out."""
         inside = low <= value < high

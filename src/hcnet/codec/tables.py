@@ -24,8 +24,8 @@ FINE = 12
 LIMIT = 250
 # Confidence in an input, by how often its context was seen.
 CONFIDENCES = 12
-# How the pixels that an earlier copy has missed lower its weight: by exp(-0.4) each, in 16ths.
-STEPS, MISS = 16, Decimal("0.4")
+# How the pixels that an earlier copy has missed lower its weight: by exp(-0.5) each, in 16ths.
+STEPS, MISS = 16, Decimal("0.5")
 FAR = 20 * STEPS
 
 _context = Context(prec=30)
@@ -53,7 +53,7 @@ def tables() -> Tables:
     for x in range(-MIXTURE, MIXTURE + 1):
         p = 65536 / (1 + _context.exp(Decimal(-x) / 256))
         probability.append(min(max(int(p.to_integral_value()), 1), 65535))
-    share = [(1 << 16) * 10 // (10 * n + 16) for n in range(LIMIT + 1)]
+    share = [(1 << 16) * 10 // (10 * n + 14) for n in range(LIMIT + 1)]
     confidence = [0, *(min(n.bit_length() + 1, CONFIDENCES - 1) for n in range(1, 256))]
     # 0.03 at first, falling with the root of the number of uses to 0.004.
     rate = [max(262, 1966 * 1000 // isqrt(1_000_000 + 20_000 * n)) for n in range(3000)]

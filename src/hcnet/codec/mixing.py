@@ -22,7 +22,8 @@ OTHERS = 3
 MAPS, SELECTED, BINS = 2, 1 << 15, 33
 # A slot has the share of ink in 22 bits and below it the count in 10.
 SHARE = 22
-HALF = np.uint32(1 << 31)
+# A share of one half is stored as 0: memory that no page uses is then never touched.
+HALF = 1 << 31
 # Weights in units of 2^-20: those of contexts add up to 2.2 at first, since contexts agree less
 # than they would if they were independent.
 UNIT = 20
@@ -57,7 +58,7 @@ def new_mixture(n_slots: int, n_inputs: int, evidence: NDArray[np.integer]) -> M
     maps = np.empty((MAPS, SELECTED, BINS), np.int32)
     maps[:] = evidence
     return Mixture(
-        np.full(n_slots, HALF, np.uint32),
+        np.zeros(n_slots, np.uint32),
         np.full((SETS, SELECTIONS, n_inputs, CONFIDENCES), FIRST // n_inputs, np.int32),
         np.zeros((SETS, SELECTIONS), np.int32),
         np.full((SELECTIONS, SETS), (1 << UNIT) // SETS, np.int32),
@@ -89,7 +90,7 @@ def predict(mixture, tables, scratch, n_slots):
     slot, evidence, confidence, selection, total, guess = scratch
     n_inputs = OTHERS + n_slots
     for m in range(n_slots):
-        s = np.int64(mixture.slots[slot[m]])
+        s = np.int64(mixture.slots[slot[m]]) ^ HALF
         evidence[OTHERS + m] = tables.evidence[s >> (32 - FINE)]
         confidence[OTHERS + m] = tables.confidence[s & 1023]
     all_sets = 0
@@ -134,11 +135,11 @@ def learn(mixture, tables, scratch, n_slots, bit):
         error = (np.int64(bit) << 16) - guess[SETS]
         mixture.final[selection[0], q] += np.int32((error * total[q] * FINAL_RATE) >> 20)
     for m in range(n_slots):
-        s = np.int64(mixture.slots[slot[m]])
+        s = np.int64(mixture.slots[slot[m]]) ^ HALF
         n = s & 1023
         p = s >> 10
         p += ((((1 << SHARE) - 1) * np.int64(bit) - p) * np.int64(tables.share[n])) >> 16
-        mixture.slots[slot[m]] = np.uint32((p << 10) | min(n + 1, LIMIT))
+        mixture.slots[slot[m]] = np.uint32(((p << 10) | min(n + 1, LIMIT)) ^ HALF)
     t = cut(total[SETS], 2047) + 2048
     near = (t + 64) >> 7
     for q in range(MAPS):

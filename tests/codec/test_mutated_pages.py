@@ -140,13 +140,14 @@ class TooSlowError(BaseException):
 
 
 def check(data, salvage):
-    """Decode all pages: a word for what happened."""
+    """Decode the first, a middle and the last page: a word for what happened."""
     told = "decoded"
     try:
         reader = Reader(io.BytesIO(data), salvage=salvage, max_pixels=MOST_PIXELS)
     except ValueError as error:
         return "refused" if is_sentence(error) else f"SENTENCE {error!r}"
-    for number in range(len(reader)):
+    last = len(reader) - 1
+    for number in sorted({0, last // 2, last} if last >= 0 else ()):
         try:
             page, shape = reader[number], reader.shape(number)
             reader.info(number)
@@ -217,10 +218,10 @@ def folder(tmp_path_factory):
     with Writer(folder / "text.hcz", group=2) as writer:
         for k in range(3):
             info = PageInfo("book.tif", f"page {k}", k > 0, True, resolution)
-            writer.add(text(rng, 60, 90), info)
+            writer.add(text(rng, 30, 40), info)
     with Writer(folder / "kinds.hcz", group=4) as writer:
         for kind in KINDS:
-            writer.add(kind(rng, 20, 30))
+            writer.add(kind(rng, 12, 18))
     with Writer(folder / "one.hcz") as writer:
         writer.add(np.ones((1, 1), bool))
     return folder

@@ -33,8 +33,8 @@ UNITS = {1: "none", 2: "inch", 3: "centimetre"}  # the numbers of TIFF
 MOST_NAME, MOST_HEAD = 1024, 4096
 # Pages that may depend on each other in a row, so that any of them is found in bounded time.
 MOST_CHAIN = 64
-# Most rows and columns: half of the numbers of TIFF, so that sums have room.
-MOST_SIDE = 2**31 - 1
+# Most rows and columns: places on a page have 24 bits, with room for parts at its border.
+MOST_SIDE = 2**24 - 2**13
 # Kind, length, a head of nothing but numbers, checksum: no page takes fewer bytes.
 LEAST_RECORD = 25
 

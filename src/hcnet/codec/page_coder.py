@@ -12,7 +12,7 @@ from hcnet.codec.contexts import MARGIN, N_PAGE, N_PARTS, N_SLOTS
 from hcnet.codec.copies import COMPARED, Copies, Shapes, new_expected
 from hcnet.codec.mixing import BINS, OTHERS, SHARE, new_mixture, new_scratch
 from hcnet.codec.pixels import code_rows, events_of, new_progress, new_quiet
-from hcnet.codec.places import IntArray, Places, Stream
+from hcnet.codec.places import IntArray, Places, Stream, fitting
 from hcnet.codec.tables import MIXTURE, tables
 from hcnet.engine.driver import look
 from hcnet.images import BoolArray
@@ -44,7 +44,8 @@ def encode_page(
     page: BoolArray, placements: IntArray, sizes: IntArray, state: State
 ) -> bytes:
     """A page as bytes, with parts (rows of part, top and left; sizes of parts) as its side information."""
-    stream = Stream(arithmetic.encoder(), np.zeros(1 << 16, np.uint8), decode=False)
+    stream = Stream(arithmetic.encoder(), np.zeros(1 << 16, np.uint8), False, page.size)
+    placements = fitting(placements, sizes, page.shape, len(state.places.sizes))
     rows = state.places.code(stream, page.shape, lines.lines_of(placements, sizes), sizes)
     canvas = np.zeros((page.shape[0] + 2 * MARGIN, page.shape[1] + 2 * MARGIN), np.uint8)
     canvas[MARGIN:-MARGIN, MARGIN:-MARGIN] = page
@@ -55,7 +56,7 @@ def encode_page(
 def decode_page(data: bytes, shape: tuple[int, int], state: State) -> BoolArray:
     """The page of so many rows and columns that bytes stand for."""
     array = np.frombuffer(data, np.uint8).copy()  # compiled code takes writable arrays
-    stream = Stream(arithmetic.decoder(array), array, decode=True)
+    stream = Stream(arithmetic.decoder(array), array, True, shape[0] * shape[1])
     none = np.zeros((0, 2), np.int64)
     rows = state.places.code(stream, shape, [], none)
     canvas = np.zeros((shape[0] + 2 * MARGIN, shape[1] + 2 * MARGIN), np.uint8)

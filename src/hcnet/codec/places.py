@@ -26,16 +26,27 @@ GAP, NEW, LAST = -1, -2, -3
 SPACE = 0.18
 # The largest side of a part, and of a page.
 LARGEST, PAGE = 1 << 12, 1 << 24
-# Most copies on a page, and most pixels that all copies together may have for each of the page.
-MOST_COPIES, MOST_INK = 1 << 20, 4
-ROOM = 1 << 16
+# Most lines of a page.  What its copies may have together, for each of its pixels and in addition:
+# pixels, rows, and the work of coding them, in symbols that are looked at.  A file may come from
+# anybody; these bound time and memory, and real pages need less than a tenth.
+MOST_LINES = 1 << 20
+MOST_INK, MOST_ROWS, MOST_WORK = (2, 1 << 16), (1 / 8, 1 << 13), (64, 1 << 22)
+# Work of a symbol beside those that are looked at, and the most symbols of a copy and its line.
+PER_SYMBOL, SYMBOLS, FIXED = 1000, 9, 2000
 
 
 class Stream:
     """Bits written to, or read from, a growing array of bytes."""
 
-    def __init__(self, coder: Coder, data: Bytes, decode: bool) -> None:
+    def __init__(self, coder: Coder, data: Bytes, decode: bool, n_pixels: int) -> None:
         self.coder, self.data, self.decode = coder, data, decode
+        self.left = limits(n_pixels)
+
+    def spend(self, *amounts: float) -> None:
+        """Count pixels and rows of copies, and work, before there are too many."""
+        self.left = [left - amount for left, amount in zip(self.left, amounts, strict=True)]
+        if min(self.left) < 0:
+            raise ValueError("its copies of parts are too many for its page")
 
     def room(self, n_bits: int) -> None:
         """See that there is room for so many bits more."""
@@ -58,6 +69,25 @@ class Stream:
         return found
 
 
+def limits(n_pixels: int) -> list[float]:
+    """Pixels, rows and work that the copies on a page may have."""
+    return [each * n_pixels + more for each, more in (MOST_INK, MOST_ROWS, MOST_WORK)]
+
+
+def fitting(
+    placements: IntArray, sizes: IntArray, shape: tuple[int, int], n_parts: int
+) -> IntArray:
+    """The placements that can be coded after `n_parts` parts; none if they are too many."""
+    top_left, size = placements[:, 1:], sizes[placements[:, 0]]
+    inside = (top_left >= -LARGEST) & (top_left < np.array(shape) + LARGEST) & (size <= LARGEST)
+    kept = inside.all(axis=1)
+    placements, (height, width) = placements[kept], size[kept].T
+    each = SYMBOLS * PER_SYMBOL + FIXED + 3 * (n_parts + len(sizes))
+    spent = [int((height * width).sum()), int(height.sum()), each * len(placements)]
+    fits = all(one <= most for one, most in zip(spent, limits(shape[0] * shape[1]), strict=True))
+    return placements if fits else placements[:0]
+
+
 # What symbols are counted for, and a number that is subtracted from them.
 Context = tuple[tuple[int, ...], int]
 
@@ -75,6 +105,7 @@ class Symbols:
 
     def code(self, stream: Stream, symbol: int, n: int, contexts: Sequence[Context]) -> int:
         """Code a symbol of n."""
+        stream.spend(0, 0, n + PER_SYMBOL)
         p = np.full(n, WHOLE // n)
         for (context, shift), weight, counts in zip(
             reversed(contexts), reversed(self.weights), reversed(self.counts), strict=True
@@ -137,20 +168,20 @@ class Places:
 
         The parts of the result are numbered in the order of their first use.
         """
-        n_lines = stream.number(len(lines), MOST_COPIES)
+        n_lines = stream.number(len(lines), MOST_LINES)
         rows: list[tuple[int, int, int]] = []
         space = 0
         if not stream.decode and lines:
             height = np.median(sizes[np.concatenate(lines)[:, 0], 0])
             space = max(int(SPACE * height), 2)
-        ink, top = 0, 0
+        top = 0
         for j in range(n_lines):
             line = None if stream.decode else lines[j]
-            top, ink = self._line(stream, shape, line, sizes, top, rows, ink, space)
+            top = self._line(stream, shape, line, sizes, top, rows, space)
             self.n_lines += 1
         return np.array(rows, np.int64).reshape(-1, 3)
 
-    def _line(self, stream, shape, line, sizes, top, rows, ink, space):  # type: ignore[no-untyped-def]
+    def _line(self, stream, shape, line, sizes, top, rows, space):  # type: ignore[no-untyped-def]
         decode = stream.decode
         earlier = (-1, -1, -1)  # the last names, with spaces
         last = -1
@@ -171,7 +202,7 @@ class Places:
             name = self._name(stream, name, earlier)
             earlier = (*earlier[1:], name)
             if name == LAST:
-                return top, ink
+                return top
             if name == GAP:
                 spaced = True
                 continue
@@ -215,10 +246,8 @@ class Places:
             if not (-LARGEST <= x < shape[1] + LARGEST and -LARGEST <= y < shape[0] + LARGEST):
                 raise ValueError("it places a part outside of the page")
             right, last, spaced = x + w, name, False
-            ink += h * w
             rows.append((name, y, x))
-            if ink > MOST_INK * shape[0] * shape[1] + ROOM:
-                raise ValueError("its copies of parts have more pixels than the page allows")
+            stream.spend(h * w, h, 0)
             i += 1
 
     def _name(self, stream: Stream, name: int, earlier: tuple[int, ...]) -> int:

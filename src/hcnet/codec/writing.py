@@ -185,6 +185,11 @@ def check_page(page: ArrayLike) -> BoolArray:
                 "example with np.nan_to_num(page)."
             )
         page = checked.images.pixels[0, 0]
+    if max(page.shape) > container.MOST_SIDE:
+        raise ValueError(
+            f"A page has at most {container.MOST_SIDE:,} rows and columns, got {page.shape}; cut it "
+            f"into several."
+        )
     return np.array(page, bool, order="C")
 
 

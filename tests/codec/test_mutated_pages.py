@@ -1,4 +1,4 @@
-"""Thousands of mutated files of pages: a sentence, or pages of the declared size; no crash, no hang.
+"""Thousands of mutated files: a sentence, or pages of the declared size; no crash, no hang.
 
 As a program: ``python test_mutated_pages.py FOLDER COUNT SEED`` mutates the files of a folder so
 often, decodes what comes out within limits of memory and time, and prints what happened as JSON.

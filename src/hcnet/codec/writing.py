@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hcnet.atomic_files import open_atomically
-from hcnet.checks import check_count, check_flag
+from hcnet.checks import as_array, check_count, check_flag
 from hcnet.codec import container
 from hcnet.codec.container import Cursor
 from hcnet.codec.page_coder import State, decode_page, encode_page
@@ -173,16 +173,16 @@ def compare(record: bytes, pixels: BoolArray, info: PageInfo, state: State) -> N
 def check_page(page: ArrayLike) -> BoolArray:
     """A page as a boolean array of its own."""
     if not (isinstance(page, np.ndarray) and page.dtype == bool and page.ndim == 2 and page.size):
+        if _has_nan(page):
+            raise ValueError(
+                "A page must hold only 0 and 1, and NaN is neither; say which they are, for "
+                "example with np.nan_to_num(page)."
+            )
         checked = check_images(page, warn=False)
         if len(checked.shape) != 2:
             raise ValueError(
                 f"A page must have shape (height, width), got {checked.shape}; add one page after "
                 f"the other."
-            )
-        if not checked.images.observed.all():
-            raise ValueError(
-                "A page must hold only 0 and 1, and NaN is neither; say which they are, for "
-                "example with np.nan_to_num(page)."
             )
         page = checked.images.pixels[0, 0]
     if max(page.shape) > container.MOST_SIDE:
@@ -191,6 +191,11 @@ def check_page(page: ArrayLike) -> BoolArray:
             f"into several."
         )
     return np.array(page, bool, order="C")
+
+
+def _has_nan(page: ArrayLike) -> bool:
+    array = as_array("A page", page)
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
 
 
 def check_info(info: PageInfo) -> PageInfo:

@@ -17,10 +17,12 @@ from hcnet.commands.running import FIRST_LINE, LINES
 
 if TYPE_CHECKING:
     from hcnet.codec import Reader
-    from hcnet.images import BoolArray, PageInfo
+    from hcnet.images import BoolArray, PageInfo, Resolution
 
 # Most characters of a file name and of its ending: few enough for every file system.
 MOST_NAME, MOST_SUFFIX = 60, 8
+# Resolution of a PDF page whose file has none.
+DPI = 300.0
 
 
 class PageProgress:
@@ -142,11 +144,24 @@ def _write_jbig2(options: argparse.Namespace, files: list[Path]) -> None:
     jbig2: Any = import_module("hcnet.codec.jbig2")
     found = list(_pages(files))
     pages = [page for page, _ in found]
+    dots = [_dots_per_inch(info.resolution) for _, info in found]
     if options.pdf:
-        data = jbig2.write_pdf(pages, [info.resolution for _, info in found])
+        if None in dots:
+            command.note(options, f"pages without a resolution are taken as {DPI} dpi.")
+        given = [(DPI, DPI) if one is None else one for one in dots]
+        data = jbig2.write_pdf(pages, given, parts=not options.fast)
     else:
-        data = jbig2.write_file(pages)
+        data = jbig2.write_file(pages, dots, parts=not options.fast)
     write_atomically(options.output, lambda file: file.write(data), options.force)
+
+
+def _dots_per_inch(resolution: Resolution | None) -> tuple[float, float] | None:
+    """Down and across."""
+    if resolution is None or resolution.unit == "none":
+        return None
+    scale = 2.54 if resolution.unit == "centimetre" else 1.0
+    (a, b), (c, d) = resolution.y, resolution.x
+    return (scale * a / b, scale * c / d) if a and b and c and d else None
 
 
 def _decompress_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,13 +18,13 @@ ABOVE = 7  # rows above
 MARGIN = REACH + 1  # pixels around a page
 RING = 8  # rows of expectations that are kept
 # Bits of the number of a slot, for each context: of the page alone, then with parts.
-PAGE = (10, 16, 22, 22, 22, 11, 16, 22, 22, 22, 22, 22, 22, 22)
-PARTS = (14, 19, 17, 22, 19, 22, 22, 20, 16, 21)
+PAGE = (10, 16, 22, 21, 21, 11, 16, 21, 21, 21, 21, 21, 21, 21)
+PARTS = (14, 19, 17, 21, 19, 21, 21, 20, 16, 21)
 N_PAGE, N_PARTS = len(PAGE), len(PARTS)
 SIZES = PAGE + PARTS
 START = np.concatenate([[0], np.cumsum(1 << np.array(SIZES))])
 N_SLOTS = int(START[-1])
-HASHED = 22
+HASHED = 21
 NO_OWNER = -1
 # Darkness of a copy that is as dark as its part, in steps from 0 to 6.
 AS_DARK = 3

@@ -41,15 +41,16 @@ class State:
 
 
 def encode_page(
-    page: BoolArray, placements: IntArray, sizes: IntArray, state: State
+    page: BoolArray, placements: IntArray, sizes: IntArray, state: State, fast: bool = False
 ) -> bytes:
-    """A page as bytes, with parts (rows of part, top and left; sizes of parts) as its side information."""
+    """A page as bytes, given the parts on it: rows of part, top and left, and sizes of parts."""
     stream = Stream(arithmetic.encoder(), np.zeros(1 << 16, np.uint8), False, page.size)
+    stream.number(int(fast), 2)
     placements = fitting(placements, sizes, page.shape, len(state.places.sizes))
     rows = state.places.code(stream, page.shape, lines.lines_of(placements, sizes), sizes)
     canvas = np.zeros((page.shape[0] + 2 * MARGIN, page.shape[1] + 2 * MARGIN), np.uint8)
     canvas[MARGIN:-MARGIN, MARGIN:-MARGIN] = page
-    _code_pixels(stream, canvas, rows, state)
+    _code_pixels(stream, canvas, rows, state, fast)
     return arithmetic.finish(stream.coder, stream.data)
 
 
@@ -58,14 +59,15 @@ def decode_page(data: bytes, shape: tuple[int, int], state: State) -> BoolArray:
     array = np.frombuffer(data, np.uint8).copy()  # compiled code takes writable arrays
     stream = Stream(arithmetic.decoder(array), array, True, shape[0] * shape[1])
     none = np.zeros((0, 2), np.int64)
+    fast = bool(stream.number(0, 2))
     rows = state.places.code(stream, shape, [], none)
     canvas = np.zeros((shape[0] + 2 * MARGIN, shape[1] + 2 * MARGIN), np.uint8)
-    _code_pixels(stream, canvas, rows, state)
+    _code_pixels(stream, canvas, rows, state, fast)
     return canvas[MARGIN:-MARGIN, MARGIN:-MARGIN].astype(bool)
 
 
 def _code_pixels(
-    stream: Stream, canvas: NDArray[np.uint8], rows: IntArray, state: State
+    stream: Stream, canvas: NDArray[np.uint8], rows: IntArray, state: State, fast: bool
 ) -> None:
     height = canvas.shape[0] - 2 * MARGIN
     base, n = len(state.part), len(rows)
@@ -118,6 +120,7 @@ def _code_pixels(
             end,
             canvas,
             stream.decode,
+            fast,
             stream.coder,
             stream.data,
             state.mixture,

@@ -25,6 +25,7 @@ from hcnet.codec.contexts import (
 )
 from hcnet.codec.copies import AHEAD, clear, compare, expect, remember
 from hcnet.codec.mixing import OTHERS, learn, predict
+from hcnet.codec.tables import CONFIDENCES
 from hcnet.engine.cpu_compilation import entry, inlined
 
 # Probabilities of quiet pixels have 40 bits: most are far below those of the coder.
@@ -50,6 +51,8 @@ class Quiet(NamedTuple):
     n: NDArray[np.int64]
     row_ink: NDArray[np.int64]  # that a row is not empty, after one that is not, or is
     row_n: NDArray[np.int64]
+    calm: NDArray[np.int64]  # that a pixel is ink where neither ink nor a part is near
+    calm_n: NDArray[np.int64]
 
 
 class Progress(NamedTuple):
@@ -68,6 +71,8 @@ def new_quiet() -> Quiet:
         np.zeros((16, 16), np.int64),
         np.full(2, 1 << (EXACT - 1)),
         np.zeros(2, np.int64),
+        np.full(1 << 13, (1 << EXACT) // 2000),
+        np.zeros(1 << 13, np.int64),
     )
 
 
@@ -126,6 +131,16 @@ def _count_runs(runs, page, y, empty):
 
 
 @inlined
+def _calm(expected, y, x):
+    """Whether no part expects ink here or beside."""
+    for v in range(-1, 2):
+        row = expected.level[(y + v) & 7]
+        if row[x - 1] > 1 or row[x] > 1 or row[x + 1] > 1:
+            return False
+    return True
+
+
+@inlined
 def _within(p):
     """A probability within 0.002 and 0.998."""
     return min(max(np.int64(p), 131), 65405)
@@ -149,6 +164,7 @@ def code_rows(
     last,
     page,
     decode,
+    brisk,
     coder,
     data,
     mixture,
@@ -163,13 +179,16 @@ def code_rows(
     base,
     sums,
 ):
-    """Read or write rows of a page with margins; copies from `base` on are those of this page."""
+    """Read or write rows of a page with margins; copies from `base` on are those of this page.
+
+    `brisk` takes a short way wherever nothing lets expect ink, not only where a part says so.
+    """
     column, above, at, runs = progress
     width = page.shape[1] - 2 * MARGIN
     parts = events.shape[0] > 0
     n_slots = N_PAGE + N_PARTS if parts else N_PAGE
     rows = np.zeros(ABOVE + 1, np.int64)
-    slot, evidence, confidence, selection = scratch[0], scratch[1], scratch[2], scratch[3]
+    slot, evidence, weight, selection = scratch[0], scratch[1], scratch[2], scratch[3]
     evidence[0] = CONSTANT
     for y in range(first + MARGIN, last + MARGIN):
         e = at[0]
@@ -227,6 +246,19 @@ def code_rows(
                 nearest = max(above[x], max(above[x + 3], above[x - 3]))
                 b = min(tables.digits[min(y - nearest, 32767)], 15)
                 bit = _rare(coder, data, decode, bit, quiet.ink[a], quiet.n[a], b)
+            elif (
+                (brisk or expected.level[r, x] > 0)
+                and (rows[0] & 7) == 0
+                and span(rows[1], -3, 3) == 0
+                and span(rows[2], -3, 3) == 0
+                and span(rows[3], -2, 2) == 0
+                and _calm(expected, y, x)
+            ):
+                a = min(np.int64(runs.right[x]), 15) | (min(tables.digits[run], 7) << 4)
+                a |= min(np.int64(runs.down[x]), 15) << 7
+                a |= np.int64(expected.level[r, x]) << 11
+                a |= np.int64(max(expected.level[r, x + 1], expected.level[below, x])) << 12
+                bit = _rare(coder, data, decode, bit, quiet.calm, quiet.calm_n, a)
             else:
                 page_contexts(rows, runs, x, run, slot)
                 selection[6] = slot[14]
@@ -247,11 +279,12 @@ def code_rows(
                     selection[8] = (((slot[1] - START[1]) >> 4) & 4095) * 8
                 for q in range(1, OTHERS):
                     evidence[q] = 0
-                    confidence[q] = 0
+                    weight[q] = q * CONFIDENCES
                 if level > 0:
                     evidence[1] = tables.evidence[_within(expected.share[r, x]) >> 4]
                     evidence[2] = tables.evidence[_within(expected.mean[r, x]) >> 4]
-                    confidence[1] = confidence[2] = expected.seen[r, x]
+                    weight[1] += expected.seen[r, x]
+                    weight[2] += expected.seen[r, x]
                 p = predict(mixture, tables, scratch, n_slots)
                 bit = code(coder, data, decode, bit, p)
                 learn(mixture, tables, scratch, n_slots, bit)

@@ -141,7 +141,7 @@ class Writer:
         self._advance(SEARCH * len(pages))
         written, read = State(), State()
         for k, ((pixels, info), placed) in enumerate(zip(pages, placements, strict=True)):
-            payload = encode_page(pixels, placed, sizes, written)
+            payload = encode_page(pixels, placed, sizes, written, self._fast)
             record = container.page_record(pixels, info, int(k > 0), payload)
             self._advance(ENCODE)
             if self._verify:

@@ -37,7 +37,7 @@ def test_bad_pages_and_options_end_in_a_sentence(images, value, option):
         decompress(data)
 
 
-@about("hcnet.codec.decompress", "hcnet.codec.Reader.close", "hcnet.codec.Reader.info")
+@about("hcnet.codec.decompress", "hcnet.codec.Reader", "hcnet.codec.Reader.close")
 @given(st.one_of(st.binary(max_size=60), anything()), odd_parameters())
 def test_bad_data_end_in_a_sentence(data, value):
     outcome(decompress, data)
@@ -57,7 +57,8 @@ def infos(draw):
 
 
 @about(
-    "hcnet.codec.Writer.add", "hcnet.codec.Writer.close", "hcnet.codec.Reader.shape",
+    "hcnet.codec.Writer", "hcnet.codec.Writer.add", "hcnet.codec.Writer.close",
+    "hcnet.codec.Reader.info", "hcnet.codec.Reader.shape",
     "hcnet.codec.PageInfo", "hcnet.codec.Resolution", examples=10,
 )  # fmt: skip
 @given(st.lists(infos(), min_size=1, max_size=3))

@@ -154,7 +154,7 @@ class Writer:
             self._sizes.append(len(record))
 
     def _tell(self, done: float) -> None:
-        self._done = done
+        self._done = max(done, self._done)
         if self._progress is not None:
             self._progress(self._done)
 

@@ -1,7 +1,7 @@
 """Contexts of a pixel: earlier pixels of the page around it, and what its part lets expect.
 
-The page is coded row by row.  Of the last eight rows the pixels around are kept as bits of one number
-per row (`rows`): from 7 to the left to 7 to the right, of the present row those to the left.
+The page is coded row by row.  Of the last eight rows the pixels around are kept as bits of one
+number per row (`rows`): from 7 to the left to 7 to the right, of the present row those to the left.
 """
 
 from __future__ import annotations
@@ -101,9 +101,7 @@ def page_contexts(rows, runs, x, run, slot):
 @inlined
 def level_of(p):
     """Seven levels of the probability of ink, from 1."""
-    return (
-        1 + (p >= 1966) + (p >= 7864) + (p >= 22938) + (p >= 42598) + (p >= 57672) + (p >= 63570)
-    )
+    return 1 + (p >= 1966) + (p >= 7864) + (p >= 22938) + (p >= 42598) + (p >= 57672) + (p >= 63570)
 
 
 @inlined
@@ -115,8 +113,13 @@ def part_contexts(rows, expected, y, x, slot, selection):
     w, n, nw, ne = r0 & 1, span(r1, 0, 0), span(r1, -1, -1), span(r1, 1, 1)
     before = w | (n << 1) | (nw << 2) | (ne << 3)
     ww, nn = (r0 >> 1) & 1, span(r2, 0, 0)
-    l = np.int64(here[x])
-    lw, le, ln, ls = np.int64(here[x - 1]), np.int64(here[x + 1]), np.int64(up[x]), np.int64(down[x])
+    l = np.int64(here[x])  # noqa: E741 - its neighbours are lw, le, ln, ls
+    lw, le, ln, ls = (
+        np.int64(here[x - 1]),
+        np.int64(here[x + 1]),
+        np.int64(up[x]),
+        np.int64(down[x]),
+    )
     lnw, lne = np.int64(up[x - 1]), np.int64(up[x + 1])
     lsw, lse = np.int64(down[x - 1]), np.int64(down[x + 1])
     have = np.int64(l > 0)
@@ -143,7 +146,7 @@ def part_contexts(rows, expected, y, x, slot, selection):
     slot[N_PAGE + 3] = at[3] + hashed(c)
     slot[N_PAGE + 4] = at[4] + (slot[0] | (l << 10) | (le << 13) | (ls << 16))
     owner = np.int64(expected.owner[y & 7, x])
-    if owner >= 0 and l > 0:
+    if owner >= 0 and l > 0:  # noqa: SIM108
         c = (owner << 3) | (w << 2) | (n << 1) | ne
     else:
         c = -1 - before

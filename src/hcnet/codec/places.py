@@ -158,11 +158,7 @@ class Places:
         return copy.deepcopy(self)
 
     def code(
-        self,
-        stream: Stream,
-        shape: tuple[int, int],
-        lines: Sequence[IntArray],
-        sizes: IntArray,
+        self, stream: Stream, shape: tuple[int, int], lines: Sequence[IntArray], sizes: IntArray
     ) -> IntArray:
         """Write lines of rows of part, top and left, or read them; returns rows of all lines.
 
@@ -177,7 +173,7 @@ class Places:
         top = 0
         for j in range(n_lines):
             line = None if stream.decode else lines[j]
-            top = self._line(stream, shape, line, sizes, top, rows, space)
+            top = self._line(stream, shape, line, sizes, top, rows, space)  # type: ignore[no-untyped-call]
             self.n_lines += 1
         return np.array(rows, np.int64).reshape(-1, 3)
 

@@ -1,0 +1,1 @@
+"""Lossless files of binary pages."""

@@ -24,6 +24,7 @@ LAYERS = (
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
     ("engine.placements", "progress", "environment"),
     ("model", "refine", "soft"),
+    ("codec",),
     ("learning",),
     ("factorization", "hierarchy", "templates"),
     ("online",),

@@ -162,5 +162,3 @@ def _refinement(template: int) -> tuple[NDArray[np.uint8], IntArray, IntArray]:
 
 def _decisions(numbers: int, names: int) -> int:
     return numbers * arithmetic.MOST_DECISIONS + names
-
-

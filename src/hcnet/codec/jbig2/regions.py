@@ -64,7 +64,7 @@ def refinement_contexts(template: int) -> NDArray[np.uint8]:
 
 
 def generic_region(page: BoolArray, template: int) -> bytes:
-    """The coded pixels of a page, with typical prediction: rows equal to the one above are cheap."""
+    """The coded pixels of a page; rows that are equal to the one above are cheap."""
     board = np.pad(page, MARGIN).view(np.uint8)
     coder = new_coder(page.size + page.shape[0])
     contexts, pixels = generic_contexts(template), as_array(GENERIC[template])
@@ -84,7 +84,7 @@ def offsets_of(pixels, stride):
 @called
 def context_of(board, q, offsets):
     """The context of a pixel."""
-    context = 0
+    context = np.int64(0)
     for j in range(offsets.size):
         context |= np.int64(board[q + offsets[j]]) << j
     return context

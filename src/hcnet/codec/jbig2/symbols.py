@@ -43,7 +43,9 @@ def code_symbols(coder, bitmaps, numbers, generic, pixels, board):
 
 
 @entry
-def code_variants(coder, bitmaps, given, first, numbers, names, n_bits, refined, own, others, boards):
+def code_variants(
+    coder, bitmaps, given, first, numbers, names, n_bits, refined, own, others, boards
+):
     """Code a dictionary of the bitmaps from `first` on, each given an earlier one.
 
     Rows of `given` are the number of the earlier bitmap, and where its corner lies.

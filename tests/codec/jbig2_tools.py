@@ -30,10 +30,20 @@ def pixels(path):
 
 
 def decoded(content, folder):
-    """The first page of a JBIG2 file, as jbig2dec decodes it."""
-    (folder / "page.jb2").write_bytes(content)
-    run("jbig2dec", "-t", "pbm", "-o", "page.pbm", "page.jb2", folder=folder)
-    return pixels(folder / "page.pbm")
+    """The pages of a JBIG2 file, as jbig2dec decodes them: one PBM after the other."""
+    (folder / "pages.jb2").write_bytes(content)
+    run("jbig2dec", "-t", "pbm", "-o", "pages.pbm", "pages.jb2", folder=folder)
+    left = (folder / "pages.pbm").read_bytes()
+    pages = []
+    while left:
+        kind, width, height = left.split(None, 3)[:3]
+        assert kind == b"P4"
+        width, height, n = int(width), int(height), -(-int(width) // 8) * int(height)
+        start = left.index(b"\n", 3) + 1
+        rows = np.frombuffer(left[start : start + n], np.uint8).reshape(height, -1)
+        pages.append(np.unpackbits(rows, axis=1)[:, :width] > 0)
+        left = left[start + n :]
+    return pages
 
 
 def embedded(content, folder):

@@ -8,6 +8,7 @@ import numpy as np
 
 from hcnet.codec.jbig2.bitmaps import Dictionary, together
 from hcnet.codec.jbig2.copies import Copies
+from hcnet.codec.jbig2.framing import framed
 from hcnet.codec.jbig2.prices import Floats, Prices, Symbol
 from hcnet.codec.jbig2.variants import DIRECT, VARIANT, Part
 from hcnet.soft.channel import Table
@@ -45,6 +46,9 @@ def choose(copies: Copies, cost_alone: Table) -> Chosen:
         some = [symbol for part in parts for symbol in part.divided(prices)]
     prices.learn(some)
     some, owner = _assigned(some, copies, prices)
+    if not some:
+        return Chosen([], np.zeros((0, 3), np.int64), owner)
+    some = framed(some, owner, copies)
     return _ordered(some, owner, prices)
 
 

@@ -39,13 +39,15 @@ GENERIC: tuple[tuple[tuple[int, int], ...], ...] = (
 ADAPTIVE = (b"\x03\xff\xfd\xff\x02\xfe\xfe\xfe", b"\x03\xff", b"\x02\xff", b"\x02\xff")
 # The context in which a generic region says that a row is equal to the one above.
 SAME_ROW = (0x9B25, 0x0795, 0x00E5, 0x0195)
-# The same for refinements: pixels of the bitmap itself, and of the reference.
+# The same for refinements: pixels of the bitmap itself, and of the reference.  The last of the
+# first template's is adaptive.  Two rows above it tells more than the standard's corner (-1, -1),
+# which nearly follows from the pixels around it: 0.8 % fewer bytes of instances.
 OWN = (((0, -1), (-1, 1), (-1, 0), (-1, -1)),) * 2
 REFERENCE = (
-    tuple((y, x) for y in (1, 0, -1) for x in (1, 0, -1)),
+    ((1, 1), (1, 0), (1, -1), (0, 1), (0, 0), (0, -1), (-1, 1), (-1, 0), (-2, 0)),
     ((1, 1), (1, 0), (0, 1), (0, 0), (0, -1), (-1, 0)),
 )
-REFINED_ADAPTIVE = (b"\xff\xff\xff\xff", b"")
+REFINED_ADAPTIVE = (b"\xff\xff\x00\xfe", b"")
 
 
 def as_array(pixels: tuple[tuple[int, int], ...]) -> NDArray[np.int64]:

@@ -9,13 +9,14 @@ import numpy as np
 from hcnet.codec.jbig2.bitmaps import Dictionary, together
 from hcnet.codec.jbig2.copies import Copies
 from hcnet.codec.jbig2.framing import framed
+from hcnet.codec.jbig2.ordering import families_of, ordered
 from hcnet.codec.jbig2.prices import Floats, Prices, Symbol
 from hcnet.codec.jbig2.variants import DIRECT, VARIANT, Part
 from hcnet.soft.channel import Table
 from hcnet.soft.pieces import IntArray
 
 # Bits of an instance besides its name and pixels: its step to the right and its row.
-PLACE = 9.0
+PLACE = 8.0
 # Rounds of dividing parts, each with the prices of the one before, and of dropping symbols.
 ROUNDS, DROPS = 2, 8
 
@@ -49,18 +50,15 @@ def choose(copies: Copies, cost_alone: Table) -> Chosen:
     if not some:
         return Chosen([], np.zeros((0, 3), np.int64), owner)
     some = framed(some, owner, copies)
-    return _ordered(some, owner, prices)
-
-
-def _families(some: list[Symbol]) -> list[IntArray]:
-    """The numbers of symbols, for each part."""
-    part = np.array([s.part for s in some], np.int64)
-    return [np.flatnonzero(part == k) for k in np.unique(part)]
+    order, given = ordered(some, prices)
+    number = np.full(len(some) + 1, -1)
+    number[order] = np.arange(len(order))
+    return Chosen([some[k] for k in order], given, number[owner])
 
 
 def _assigned(some: list[Symbol], copies: Copies, prices: Prices) -> tuple[list[Symbol], IntArray]:
     """Symbols that pay, and the number of the symbol that each copy costs least with."""
-    families = _families(some)
+    families = families_of(some)
     pairs = [np.zeros((0, 2), np.int64)]
     for family in families:
         members = np.concatenate([some[k].members for k in family])
@@ -117,29 +115,3 @@ def _costs(some: list[Symbol], families: list[IntArray], prices: Prices) -> Floa
             if others:
                 cost[k] = min(cost[k], prices.of_symbols(some[k], others).min() + VARIANT)
     return cost
-
-
-def _ordered(some: list[Symbol], owner: IntArray, prices: Prices) -> Chosen:
-    """Symbols sorted by size: one of each part, then its variants, each given an earlier one."""
-    alone = prices.alone(some)
-    roots = []
-    for family in _families(some):
-        mine = [some[k] for k in family.tolist()]
-        given = np.stack([prices.of_symbols(one, mine) for one in mine])
-        np.fill_diagonal(given, 0)
-        roots.append(int(family[np.argmin(alone[family] + given.sum(axis=0))]))
-    by_size = sorted(range(len(some)), key=lambda k: some[k].bitmap.shape)
-    order = [k for k in by_size if k in set(roots)]
-    rows = []
-    for k in by_size:
-        if k in set(roots):
-            continue
-        earlier = [q for q, j in enumerate(order) if some[j].part == some[k].part]
-        bits = prices.of_symbols(some[k], [some[order[q]] for q in earlier])
-        q = earlier[int(np.argmin(bits))]
-        rows.append((q, *(some[order[q]].origin - some[k].origin).tolist()))
-        order.append(k)
-    number = np.full(len(some) + 1, -1)
-    number[order] = np.arange(len(order))
-    table = np.array(rows, np.int64).reshape(-1, 3)
-    return Chosen([some[k] for k in order], table, number[owner])

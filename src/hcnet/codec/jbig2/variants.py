@@ -20,8 +20,10 @@ from hcnet.soft.pieces import IntArray, smallest_box
 # Empty pixels around a symbol.  Most copies then lie inside, so that their size and place need not
 # be coded; without, feyn.tif has 1 % more bytes.
 MARGIN = 1
-# Bits of a symbol besides its pixels: steps of height and width; of a variant also its reference.
-DIRECT, VARIANT = 10.0, 22.0
+# Bits of a symbol besides its pixels: steps of height and width.  A variant also has the number of
+# its reference; but then the bits of pixels, from all copies, are too many for it.  Between 4 and
+# 10 bits feyn.tif and witten.tif become shortest.
+DIRECT, VARIANT = 10.0, 6.0
 # Rounds of assigning copies to the nearer of two symbols.
 ROUNDS = 8
 # Copies that may be the symbol instead of what most have: those next to it.

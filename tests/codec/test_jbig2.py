@@ -143,3 +143,15 @@ def test_the_same_pages_give_the_same_bytes(document):
 def test_a_document_without_pages_is_a_header_and_an_end():
     assert jbig2.write_file([]).startswith(b"\x97JB2")
     assert jbig2.write_pdf([], []).endswith(b"%%EOF\n")
+
+
+@needs_jbig2dec
+@needs_poppler
+def test_the_only_symbol_of_a_dictionary_has_a_name_without_bits(tmp_path):
+    shape = np.pad(np.random.default_rng(1).random((20, 15)) < 0.8, 3)
+    page = np.tile(shape, (6, 9))
+    coded = encode([page])
+    assert len(coded.symbols) == 1
+    assert coded.pages[0].generic is None
+    assert equal(decoded(jbig2.write_file([page]), tmp_path), [page])
+    assert equal(embedded(jbig2.write_pdf([page], [(300, 300)]), tmp_path), [page])

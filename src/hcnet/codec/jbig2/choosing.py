@@ -19,6 +19,8 @@ from hcnet.soft.pieces import IntArray
 PLACE = 8.0
 # Rounds of dividing parts, each with the prices of the one before, and of dropping symbols.
 ROUNDS, DROPS = 2, 8
+# So many copies tell the symbols of a part; this bounds memory for long documents.
+MOST = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,8 @@ def choose(copies: Copies, cost_alone: Table) -> Chosen:
     """The symbols that make the bits fewest."""
     by_part = np.argsort(copies.part, kind="stable")
     _, first = np.unique(copies.part[by_part], return_index=True)
-    parts = [Part(copies, members) for members in np.split(by_part, first[1:])]
+    groups = np.split(by_part, first[1:])
+    parts = [Part(copies, members[:: -(-len(members) // MOST)]) for members in groups]
     prices = Prices(copies, cost_alone)
     some = [part.majority(np.arange(len(part.members))) for part in parts]
     for _ in range(ROUNDS):
@@ -61,14 +64,14 @@ def _assigned(some: list[Symbol], copies: Copies, prices: Prices) -> tuple[list[
     families = families_of(some)
     pairs = [np.zeros((0, 2), np.int64)]
     for family in families:
-        members = np.concatenate([some[k].members for k in family])
+        members = np.flatnonzero(copies.part == some[family[0]].part)
         pairs.append(np.stack(np.meshgrid(members, family), axis=-1).reshape(-1, 2))
     copy, symbol = np.concatenate(pairs).T
     bits = prices.of_copies(copy, some, symbol)
     cost = _costs(some, families, prices)
     n = np.array([len(s.members) for s in some])
     alive = np.ones(len(some), bool)
-    for _ in range(DROPS):
+    for left in reversed(range(DROPS + 1)):
         names = np.where(alive, np.log2(len(copies.page) / np.maximum(n, 1)), np.inf)
         price = bits + names[symbol] + PLACE
         owner, least = _cheapest(copy, symbol, price, copies.alone)
@@ -80,10 +83,9 @@ def _assigned(some: list[Symbol], copies: Copies, prices: Prices) -> tuple[list[
         saved = np.bincount(owner[owner >= 0], (second - least)[owner >= 0], len(some)) - cost
         worst = [family[np.argmin(np.where(alive, saved, 0)[family])] for family in families]
         gone = [k for k in worst if alive[k] and saved[k] < 0]
-        if not gone:
+        if not (gone and left):
             break
         alive[gone] = False
-    owner[(owner >= 0) & ~alive[owner]] = -1
     used, number = np.unique(owner[owner >= 0], return_inverse=True)
     owner[owner >= 0] = number
     kept = [

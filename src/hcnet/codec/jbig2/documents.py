@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -123,9 +124,13 @@ def _generic(page: BoolArray) -> bytes | None:
     """The data of a generic region after its region information; none for a page without ink."""
     if not page.any():
         return None
-    every = range(len(regions.GENERIC))
-    coded = [segments.generic_fields(t) + regions.generic_region(page, t) for t in every]
-    return min(coded, key=len)
+
+    def coded(template: int, typical: bool) -> bytes:
+        fields = segments.generic_fields(template, typical)
+        return fields + regions.generic_region(page, template, typical)
+
+    choices = product(range(len(regions.GENERIC)), (False, True))
+    return min((coded(*choice) for choice in choices), key=len)
 
 
 def _symbols(pages: Sequence[BoolArray]) -> tuple[Chosen, Copies] | None:

@@ -65,12 +65,12 @@ def refinement_contexts(template: int) -> NDArray[np.uint8]:
     return np.zeros(1 << len(OWN[template] + REFERENCE[template]), np.uint8)
 
 
-def generic_region(page: BoolArray, template: int) -> bytes:
-    """The coded pixels of a page; rows that are equal to the one above are cheap."""
+def generic_region(page: BoolArray, template: int, typical: bool) -> bytes:
+    """The coded pixels of a page; `typical`: rows say first if they are equal to the one above."""
     board = np.pad(page, MARGIN).view(np.uint8)
     coder = new_coder(page.size + page.shape[0])
     contexts, pixels = generic_contexts(template), as_array(GENERIC[template])
-    _code_page(coder, contexts, board, pixels, SAME_ROW[template])
+    _code_page(coder, contexts, board, pixels, SAME_ROW[template] if typical else -1)
     return finished(coder)
 
 
@@ -107,12 +107,13 @@ def _code_page(coder, contexts, page, pixels, same_row):
     before = False
     for y in range(MARGIN, MARGIN + height):
         first = y * stride + MARGIN
-        same = True
+        same = same_row >= 0
         for q in range(first, first + width):
-            if board[q] != board[q - stride]:
-                same = False
+            if not same:
                 break
-        code(coder, contexts, same_row, np.int64(same != before))
+            same = board[q] == board[q - stride]
+        if same_row >= 0:
+            code(coder, contexts, same_row, np.int64(same != before))
         before = same
         if not same:
             code_row(coder, contexts, board, first, width, offsets)

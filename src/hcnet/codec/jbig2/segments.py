@@ -82,10 +82,9 @@ def region_information(size: tuple[int, int], operator: Operator) -> bytes:
     return b"".join(_number(n, 4) for n in (width, height, 0, 0)) + bytes([operator])
 
 
-def generic_fields(template: int) -> bytes:
+def generic_fields(template: int, typical: bool) -> bytes:
     """The fields of a generic region between region information and coded data."""
-    typical = 8
-    return bytes([template << 1 | typical]) + ADAPTIVE[template]
+    return bytes([template << 1 | typical << 3]) + ADAPTIVE[template]
 
 
 def _number(value: int, n_bytes: int) -> bytes:

@@ -155,3 +155,8 @@ def test_the_only_symbol_of_a_dictionary_has_a_name_without_bits(tmp_path):
     assert coded.pages[0].generic is None
     assert equal(decoded(jbig2.write_file([page]), tmp_path), [page])
     assert equal(embedded(jbig2.write_pdf([page], [(300, 300)]), tmp_path), [page])
+
+
+def test_a_pdf_needs_a_resolution_for_every_page():
+    with pytest.raises(ValueError, match="shorter"):
+        jbig2.write_pdf([np.eye(3, dtype=bool)] * 2, [(300, 300)])

@@ -32,11 +32,11 @@ def write_pdf(
     shared = b"".join(segment.write() for segment in document.globals())
     symbols = add(_stream(b"", shared)) if shared else 0
     kids = []
-    for number, resolution in enumerate(resolutions):
+    for number, (page, resolution) in enumerate(zip(document.pages, resolutions, strict=True)):
         image = add(_image(document, number, resolution, symbols))
         height, width = (
             f"{side * UNITS / dpi - LESS:.5f}".rstrip("0").rstrip(".").encode()
-            for side, dpi in zip(document.pages[number].size, resolution, strict=True)
+            for side, dpi in zip(page.size, resolution, strict=True)
         )
         drawing = add(_stream(b"", b"%s 0 0 %s 0 0 cm /I Do" % (width, height)))
         kids.append(

@@ -160,3 +160,9 @@ def test_the_only_symbol_of_a_dictionary_has_a_name_without_bits(tmp_path):
 def test_a_pdf_needs_a_resolution_for_every_page():
     with pytest.raises(ValueError, match="shorter"):
         jbig2.write_pdf([np.eye(3, dtype=bool)] * 2, [(300, 300)])
+
+
+@settings(deadline=None, max_examples=25)
+@given(pages=pages_of_copies())
+def test_a_file_is_never_larger_than_generic_regions(pages):
+    assert len(jbig2.write_file(pages)) <= len(jbig2.write_file(pages, parts=False))

@@ -20,6 +20,8 @@ from hcnet.soft.soft_search import SoftSearch
 
 Resolution = tuple[float, float]  # dots per inch, down and across
 INCHES_PER_METRE = 39.37007874
+# Bytes of a segment besides its data, at most: header and region information.
+HEADER = 40
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Page:
     generic: bytes | None
 
     def __len__(self) -> int:
-        """Bytes of its regions."""
-        return sum(len(region) for region in (self.text, self.generic) if region is not None)
+        """Bytes of its regions, with headers."""
+        return sum(HEADER + len(data) for data in (self.text, self.generic) if data is not None)
 
     def segments(
         self, first: int, number: int, symbols: Sequence[int], resolution: Resolution | None
@@ -94,7 +96,7 @@ def encode(pages: Sequence[BoolArray], parts: bool = True) -> Document:
         shared = Page(page.shape, inverted[number], text, _generic(rest))
         coded.append(min(shared, plain[number], key=len))
     symbols = dictionary.write()
-    total = sum(len(data) for data in symbols) + sum(len(page) for page in coded)
+    total = sum(HEADER + len(data) for data in symbols) + sum(len(page) for page in coded)
     if total >= sum(len(page) for page in plain):
         return Document([], plain)
     return Document(symbols, coded)

@@ -1,4 +1,4 @@
-"""Image files that are compressed come back as they were; nothing is lost, and nothing in the way."""
+"""Image files that are compressed come back as they were, and replace no others."""
 
 import json
 import os
@@ -102,7 +102,8 @@ def test_nothing_is_overwritten_unless_told(scans, packed, tmp_path):
 
 def test_names_do_not_lead_out_of_the_folder(tmp_path):
     names = ["../../evil.tif", "/etc/evil.png", "C:\\evil.tif", "..", "", "a/b/../c.pbm",
-             "x\0y.png", "evil.tif", "EVIL.tif", ".", "x" * 900 + ".tif", "page.gif", "con<>|.png"]  # fmt: skip
+             "x\0y.png", "evil.tif", "EVIL.tif", ".", "x" * 900 + ".tif", "page.gif",
+             "con<>|.png"]  # fmt: skip
     path = tmp_path / "pages.hcz"
     with Writer(path) as writer:
         for k, name in enumerate(names):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hcnet.engine.driver import Limits, run
+from hcnet.engine.driver import Limits, Measurement, run
 from hcnet.images import BoolArray
 from hcnet.soft.pieces import IntArray, find_pieces, joined
 from hcnet.soft.soft_search import SoftSearch
@@ -14,11 +14,21 @@ from hcnet.soft.soft_search import SoftSearch
 BORDER = 1  # pixels around a part that it also predicts
 
 
-def placements_of(pages: Sequence[BoolArray]) -> tuple[list[IntArray], IntArray]:
-    """Rows of part, top and left for every page, and the sizes of the parts."""
+def placements_of(
+    pages: Sequence[BoolArray], progress: Callable[[float], object] | None = None
+) -> tuple[list[IntArray], IntArray]:
+    """Rows of part, top and left for every page, and the sizes of the parts.
+
+    `progress` is told which share of the search is done.
+    """
     pieces = joined([find_pieces(page, n) for n, page in enumerate(pages)])
     search = SoftSearch(pages, pieces, 0)
-    run(search, Limits())
+
+    def report(step: int, measurement: Measurement, seconds: float) -> None:
+        if progress is not None:
+            progress(min(step / max(search.expected_steps, 1), 1.0))
+
+    run(search, Limits(), report)
     return placed(search, len(pages))
 
 

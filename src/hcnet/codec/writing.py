@@ -24,7 +24,7 @@ from hcnet.validation.images import check_images
 # memory at a time.  Any page is found by decoding at most a group.
 GROUP, GROUP_PIXELS = 8, 2**26
 # How much of the time of a page the search for parts, writing it and reading it again take.
-SEARCH, ENCODE, VERIFY = 0.5, 0.25, 0.25
+SEARCH, ENCODE, VERIFY = 0.6, 0.2, 0.2
 
 Progress = Callable[[float], object]
 
@@ -135,23 +135,26 @@ class Writer:
         if not pages:
             return
         with interruptible() as interrupted:
-            placements, sizes = placements_of([pixels for pixels, _ in pages])
+            images, begin = [pixels for pixels, _ in pages], self._done
+            placements, sizes = placements_of(
+                images, lambda share: self._tell(begin + SEARCH * len(images) * share)
+            )
         if interrupted.is_set():
             raise KeyboardInterrupt
-        self._advance(SEARCH * len(pages))
+        self._tell(begin + SEARCH * len(pages))
         written, read = State(), State()
         for k, ((pixels, info), placed) in enumerate(zip(pages, placements, strict=True)):
             payload = encode_page(pixels, placed, sizes, written, self._fast)
             record = container.page_record(pixels, info, int(k > 0), payload)
-            self._advance(ENCODE)
+            self._tell(self._done + ENCODE)
             if self._verify:
                 compare(record, pixels, info, read)
-            self._advance(VERIFY)
+            self._tell(begin + SEARCH * len(pages) + (k + 1) * (1 - SEARCH))
             self._file.write(record)
             self._sizes.append(len(record))
 
-    def _advance(self, pages: float) -> None:
-        self._done += pages
+    def _tell(self, done: float) -> None:
+        self._done = max(done, self._done)
         if self._progress is not None:
             self._progress(self._done)
 
@@ -185,12 +188,13 @@ def check_page(page: ArrayLike) -> BoolArray:
                 f"the other."
             )
         page = checked.images.pixels[0, 0]
-    if max(page.shape) > container.MOST_SIDE:
+    pixels = np.array(page, bool, order="C")
+    if max(pixels.shape) > container.MOST_SIDE:
         raise ValueError(
-            f"A page has at most {container.MOST_SIDE:,} rows and columns, got {page.shape}; cut it "
-            f"into several."
+            f"A page has at most {container.MOST_SIDE:,} rows and columns, got shape "
+            f"{pixels.shape}; cut it into several."
         )
-    return np.array(page, bool, order="C")
+    return pixels
 
 
 def _has_nan(page: ArrayLike) -> bool:

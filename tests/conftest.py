@@ -15,12 +15,7 @@ from sklearn.datasets import load_digits
 ROOT = Path(__file__).resolve().parent.parent
 COMPILED = (
     "factors.py",
-    "codec/arithmetic.py",
-    "codec/contexts.py",
-    "codec/copies.py",
-    "codec/mixing.py",
-    "codec/pixels.py",
-    "codec/jbig2/*.py",
+    "codec/**/*.py",
     "engine/**/*.py",
     "solutions/*.py",
     "factorization/*.py",

@@ -32,7 +32,7 @@ LARGEST = 1 << 26
 # Weights do not learn from smaller errors (times the rate), which saves time: 0.0005 at the lowest.
 TOO_SMALL = 1 << 13
 # Rates of learning: of the weights of the four sums, in 65536ths, and of the maps, in 256ths.
-FINAL_RATE, MAP_RATE = 131, 5
+FINAL_RATE, MAP_RATE = 16, 3
 
 
 class Mixture(NamedTuple):
@@ -41,7 +41,7 @@ class Mixture(NamedTuple):
     slots: NDArray[np.uint32]
     weights: NDArray[np.int32]  # set and selection; input and confidence
     uses: NDArray[np.int32]  # set, selection
-    final: NDArray[np.int32]  # selection of the first set, set
+    final: NDArray[np.int32]  # selection of the second set, set
     maps: NDArray[np.int32]  # map, selection, bin: probabilities in units of 2^-22
 
 
@@ -105,7 +105,7 @@ def predict(mixture, tables, scratch, n_slots):
         t = cut(t >> UNIT, MIXTURE)
         total[q] = t
         guess[q] = tables.probability[t + MIXTURE]
-        all_sets += np.int64(mixture.final[selection[0], q]) * t
+        all_sets += np.int64(mixture.final[selection[1], q]) * t
     t = cut(all_sets >> UNIT, MIXTURE)
     p = np.int64(tables.probability[t + MIXTURE])
     total[SETS] = t
@@ -139,9 +139,9 @@ def learn(mixture, tables, scratch, n_slots, bit):
         for m in range(n_inputs):
             change = (step * evidence[m] + (1 << 19)) >> 20
             weights[weight[m]] = np.int32(cut(np.int64(weights[weight[m]]) + change, LARGEST))
-        final = np.int64(mixture.final[selection[0], q])
-        final += (error * total[q] * FINAL_RATE) >> 20
-        mixture.final[selection[0], q] = np.int32(cut(final, LARGEST))
+        final = np.int64(mixture.final[selection[1], q])
+        final += (error * total[q] * FINAL_RATE + (1 << 19)) >> 20
+        mixture.final[selection[1], q] = np.int32(cut(final, LARGEST))
     for m in range(n_slots):
         s = np.int64(mixture.slots[slot[m]]) ^ HALF
         n = s & 1023

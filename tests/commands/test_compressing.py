@@ -205,3 +205,15 @@ def test_a_killed_process_leaves_no_half_file(tmp_path):
             assert process.returncode == 130
             assert b"Traceback" not in said
             assert [path.name for path in tmp_path.iterdir()] == ["a.tif"]
+
+
+@pytest.mark.parametrize("form", ["--jbig2", "--pdf"])
+def test_pages_become_files_for_other_programs(form, scans, tmp_path):
+    path = tmp_path / "out"
+    told = run("compress", scans / "book.tif", scans / "page.png", form, "-o", path, "--json")
+    result = json.loads(told.stdout)
+    assert (result["pages"], result["bytes"]) == (4, path.stat().st_size)
+    assert ("300 dpi" in told.stderr) == (form == "--pdf")  # a page has no resolution
+    begins = b"%PDF-" if form == "--pdf" else b"\x97JB2\r\n\x1a\n"
+    assert path.read_bytes().startswith(begins)
+    assert one_sentence(inside("compress", scans / "book.tif", form, "-o", path), 3)

@@ -142,14 +142,18 @@ class Writer:
         if interrupted.is_set():
             raise KeyboardInterrupt
         self._tell(begin + SEARCH * len(pages))
-        written, read = State(), State()
+        state, records = State(), []
         for k, ((pixels, info), placed) in enumerate(zip(pages, placements, strict=True)):
-            payload = encode_page(pixels, placed, sizes, written, self._fast)
-            record = container.page_record(pixels, info, int(k > 0), payload)
+            payload = encode_page(pixels, placed, sizes, state, self._fast)
+            records.append(container.page_record(pixels, info, int(k > 0), payload))
             self._tell(self._done + ENCODE)
+        del state  # before there is another: it is the largest thing in memory
+        if self._verify:
+            state = State()
+        for record, (pixels, info) in zip(records, pages, strict=True):
             if self._verify:
-                compare(record, pixels, info, read)
-            self._tell(begin + SEARCH * len(pages) + (k + 1) * (1 - SEARCH))
+                compare(record, pixels, info, state)
+            self._tell(self._done + VERIFY)
             self._file.write(record)
             self._sizes.append(len(record))
 

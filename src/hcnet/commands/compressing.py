@@ -8,7 +8,6 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,14 +139,14 @@ def _write_pages(options: argparse.Namespace, files: list[Path], total: int) -> 
 
 def _write_jbig2(options: argparse.Namespace, files: list[Path]) -> None:
     from hcnet.atomic_files import write_atomically
+    from hcnet.codec import jbig2
 
-    jbig2: Any = import_module("hcnet.codec.jbig2")
     found = list(_pages(files))
     pages = [page for page, _ in found]
     dots = [_dots_per_inch(info.resolution) for _, info in found]
     if options.pdf:
         if None in dots:
-            command.note(options, f"pages without a resolution are taken as {DPI} dpi.")
+            command.note(options, f"pages without a resolution are taken as {DPI:g} dpi.")
         given = [(DPI, DPI) if one is None else one for one in dots]
         data = jbig2.write_pdf(pages, given, parts=not options.fast)
     else:

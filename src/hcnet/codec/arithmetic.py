@@ -1,8 +1,8 @@
 """A binary arithmetic coder in whole numbers.
 
-A bit is coded with the probability p / 65536 that it is 1, for 1 <= p <= 65535.  A coder is an array
-of whole numbers: the lower end of the interval (of a decoder: the number read, less that end), the
-length of the interval, and the position in the bytes.
+A bit is coded with the probability p / 65536 that it is 1, for 1 <= p <= 65535.  A coder is an
+array of whole numbers: the lower end of the interval (of a decoder: the number read, less that
+end), the length of the interval, and the position in the bytes.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from hcnet.codec.contexts import MARGIN, N_PAGE, N_PARTS, N_SLOTS
 from hcnet.codec.copies import COMPARED, Copies, Shapes, new_expected
 from hcnet.codec.mixing import BINS, OTHERS, SHARE, new_mixture, new_scratch
 from hcnet.codec.pixels import code_rows, events_of, new_progress, new_quiet
-from hcnet.codec.places import IntArray, Places, Stream, fitting
+from hcnet.codec.places import IntArray, Places, fitting
+from hcnet.codec.symbols import Stream
 from hcnet.codec.tables import MIXTURE, tables
 from hcnet.engine.driver import look
 from hcnet.images import BoolArray
@@ -26,7 +28,9 @@ class State:
     """What the pages of one document share: statistics, and the copies of parts so far."""
 
     def __init__(self) -> None:
-        evidence = tables().probability[np.clip(128 * np.arange(BINS) - 2048, -2047, 2047) + MIXTURE]
+        evidence = tables().probability[
+            np.clip(128 * np.arange(BINS) - 2048, -2047, 2047) + MIXTURE
+        ]
         self.mixture = new_mixture(N_SLOTS, N_INPUTS, evidence.astype(np.int64) << (SHARE - 16))
         self.quiet = new_quiet()
         self.places = Places()
@@ -137,6 +141,6 @@ def _code_pixels(
         )
 
 
-def _grown(array: NDArray, size: int) -> NDArray:
+def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
     """The array with zeros at its end."""
     return np.concatenate([array, np.zeros(size - len(array), array.dtype)])

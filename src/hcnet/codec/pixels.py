@@ -45,7 +45,7 @@ EARLY = 3
 
 
 class Quiet(NamedTuple):
-    """Pixels far from all ink and parts, by the distance to ink on the left and above; empty rows."""
+    """Pixels far from ink and parts, by the distance to ink on the left and above; empty rows."""
 
     ink: NDArray[np.int64]  # probability of ink
     n: NDArray[np.int64]
@@ -302,4 +302,3 @@ def code_rows(
             e += 1
         at[0] = e
         at[1] = 0 if any_ink else at[1] + 1
-

@@ -1,7 +1,7 @@
 """Contexts of a pixel: earlier pixels of the page around it, and what its part lets expect.
 
-The page is coded row by row.  Of the last eight rows the pixels around are kept as bits of one
-number per row (`rows`): from 7 to the left to 7 to the right, of the present row those to the left.
+The page is coded row by row.  The pixels around are kept as bits of one number per row (`rows`): of
+the seven rows above from 15 to the left to 15 to the right, of the present row those to the left.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def part_contexts(rows, expected, y, x, slot, selection):
     w, n, nw, ne = r0 & 1, span(r1, 0, 0), span(r1, -1, -1), span(r1, 1, 1)
     before = w | (n << 1) | (nw << 2) | (ne << 3)
     ww, nn = (r0 >> 1) & 1, span(r2, 0, 0)
-    l = np.int64(here[x])  # noqa: E741 - its neighbours are lw, le, ln, ls
+    own = np.int64(here[x])
     lw, le, ln, ls = (
         np.int64(here[x - 1]),
         np.int64(here[x + 1]),
@@ -122,9 +122,9 @@ def part_contexts(rows, expected, y, x, slot, selection):
     )
     lnw, lne = np.int64(up[x - 1]), np.int64(up[x + 1])
     lsw, lse = np.int64(down[x - 1]), np.int64(down[x + 1])
-    have = np.int64(l > 0)
+    have = np.int64(own > 0)
     nine = (np.int64(lnw >= 4) << 8) | (np.int64(ln >= 4) << 7) | (np.int64(lne >= 4) << 6)
-    nine |= (np.int64(lw >= 4) << 5) | (np.int64(l >= 4) << 4) | (np.int64(le >= 4) << 3)
+    nine |= (np.int64(lw >= 4) << 5) | (np.int64(own >= 4) << 4) | (np.int64(le >= 4) << 3)
     nine |= (np.int64(lsw >= 4) << 2) | (np.int64(ls >= 4) << 1) | np.int64(lse >= 4)
     # Errors of the part beside the pixel: 0 for ink that is missing, 2 for ink too much.
     ew, en = 1 + w - np.int64(lw >= 4), 1 + n - np.int64(ln >= 4)
@@ -134,7 +134,9 @@ def part_contexts(rows, expected, y, x, slot, selection):
     dark = np.int64(expected.dark[y & 7, x])
     at = START[N_PAGE:]
     slot[N_PAGE] = at[0] + ((before << 10) | (nine << 1) | have)
-    slot[N_PAGE + 1] = at[1] + (l | (lw << 3) | (ln << 6) | (le << 9) | (ls << 12) | (before << 15))
+    slot[N_PAGE + 1] = at[1] + (
+        own | (lw << 3) | (ln << 6) | (le << 9) | (ls << 12) | (before << 15)
+    )
     errors = ew | (en << 2) | (enw << 4) | (ene << 6)
     slot[N_PAGE + 2] = at[2] + ((fine << 12) | (errors << 4) | (seen << 1) | have)
     c = (before << 1) | have
@@ -144,36 +146,36 @@ def part_contexts(rows, expected, y, x, slot, selection):
             if abs(u) + abs(v) < 4:
                 c = (c << 1) | np.int64(row[x + u] >= 4)
     slot[N_PAGE + 3] = at[3] + hashed(c)
-    slot[N_PAGE + 4] = at[4] + (slot[0] | (l << 10) | (le << 13) | (ls << 16))
+    slot[N_PAGE + 4] = at[4] + (slot[0] | (own << 10) | (le << 13) | (ls << 16))
     owner = np.int64(expected.owner[y & 7, x])
-    if owner >= 0 and l > 0:  # noqa: SIM108
+    if owner >= 0 and own > 0:
         c = (owner << 3) | (w << 2) | (n << 1) | ne
     else:
         c = -1 - before
     slot[N_PAGE + 5] = at[5] + hashed(c)
-    c = before | (ww << 4) | (nn << 5) | (l << 6)
+    c = before | (ww << 4) | (nn << 5) | (own << 6)
     c |= (min((lw + 1) >> 1, 3) << 9) | (min((ln + 1) >> 1, 3) << 11)
     c |= (min((le + 1) >> 1, 3) << 13) | (min((ls + 1) >> 1, 3) << 15)
     c |= (min((lne + 1) >> 1, 3) << 17) | (min((lse + 1) >> 1, 3) << 19)
     c |= (min((lsw + 1) >> 1, 3) << 21) | (min((lnw + 1) >> 1, 3) << 23)
     slot[N_PAGE + 6] = at[6] + hashed(c)
-    mean = level_of(expected.mean[y & 7, x]) if l > 0 else 0
-    c = l | (mean << 3) | (dark << 6) | (ew << 9) | (en << 11) | (le << 13) | (ls << 16)
+    mean = level_of(expected.mean[y & 7, x]) if own > 0 else 0
+    c = own | (mean << 3) | (dark << 6) | (ew << 9) | (en << 11) | (le << 13) | (ls << 16)
     slot[N_PAGE + 7] = at[7] + (c | (ne << 19))
     near = expected.nearest
     c = 0
     for v in range(-1, 2):
         for u in range(-1, 2):
             c = (c << 1) | np.int64(near[(y + v) & 7, x + u])
-    slot[N_PAGE + 8] = at[8] + ((((c << 4) | before) << 3) | l)
+    slot[N_PAGE + 8] = at[8] + ((((c << 4) | before) << 3) | own)
     c = fine | (dark << 5) | (before << 8) | (ww << 12) | (nn << 13) | (le << 14) | (lsw << 17)
     slot[N_PAGE + 9] = at[9] + (c | (have << 20))
-    selection[0] = (l * 8 + seen) * 2 + (owner >= 0)
-    selection[1] = (before | (ww << 4) | (nn << 5)) * 8 + l
-    selection[2] = (((ew * 3 + en) * 3 + enw) * 3 + ene) * 8 + l
+    selection[0] = (own * 8 + seen) * 2 + (owner >= 0)
+    selection[1] = (before | (ww << 4) | (nn << 5)) * 8 + own
+    selection[2] = (((ew * 3 + en) * 3 + enw) * 3 + ene) * 8 + own
     selection[3] = (dark * 8 + ls) * 8 + le
     selection[4] = slot[0]
     selection[5] = (((slot[N_PAGE + 8] - at[8]) >> 7) & 511) * 2 + have
-    selection[7] = slot[0] * 8 + l
-    selection[8] = (((slot[1] - START[1]) >> 4) & 4095) * 8 + l
-    return l
+    selection[7] = slot[0] * 8 + own
+    selection[8] = (((slot[1] - START[1]) >> 4) & 4095) * 8 + own
+    return own

@@ -13,7 +13,8 @@ from hcnet.codec.contexts import MARGIN, N_PAGE, N_PARTS, N_SLOTS
 from hcnet.codec.copies import COMPARED, Copies, Shapes, new_expected
 from hcnet.codec.mixing import BINS, OTHERS, SHARE, new_mixture, new_scratch
 from hcnet.codec.pixels import code_rows, events_of, new_progress, new_quiet
-from hcnet.codec.places import IntArray, Places, Stream, fitting
+from hcnet.codec.places import IntArray, Places, fitting
+from hcnet.codec.symbols import Stream
 from hcnet.codec.tables import MIXTURE, tables
 from hcnet.engine.driver import look
 from hcnet.images import BoolArray

@@ -148,7 +148,7 @@ def part_contexts(rows, expected, y, x, slot, selection):
     slot[N_PAGE + 3] = at[3] + hashed(c)
     slot[N_PAGE + 4] = at[4] + (slot[0] | (own << 10) | (le << 13) | (ls << 16))
     owner = np.int64(expected.owner[y & 7, x])
-    if owner >= 0 and own > 0:
+    if owner >= 0 and own > 0:  # noqa: SIM108
         c = (owner << 3) | (w << 2) | (n << 1) | ne
     else:
         c = -1 - before

@@ -8,7 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from hcnet.engine.cpu_compilation import called, entry, inlined
-from hcnet.soft.coding import NO_TABLE, NOTHING, coded, copy_bits, template_context
+from hcnet.soft.coding import (
+    NO_ROW,
+    NO_TABLE,
+    NOTHING,
+    coded,
+    copy_bits,
+    row_bits,
+    template_context,
+)
 
 # Shifts of copies around the centres of mass, and candidates that are priced in bits.
 FARTHEST = 3
@@ -27,8 +35,8 @@ CORNERS, LACKING = 18.0, 0.3
 @called
 def add(pieces, i, parts, k, dy, dx, sign):
     """Add a copy to a part, or take it away."""
-    ink, start, height, width, reference = pieces
-    sums, first, tall, wide, centre, n, box, mass, _ = parts
+    ink, start, height, width, reference, row = pieces
+    sums, first, tall, wide, centre, n, box, mass, _, level = parts
     y0 = centre[k, 0] + dy - reference[i, 0]
     x0 = centre[k, 1] + dx - reference[i, 1]
     h, w = height[i], width[i]
@@ -45,13 +53,16 @@ def add(pieces, i, parts, k, dy, dx, sign):
         box[k, 2] = min(box[k, 2], max(x0, 1))
         box[k, 3] = max(box[k, 3], min(x0 + w, wide[k] - 1))
     n[k] += sign
+    if row[i] != NO_ROW:
+        level[k, 0] += sign * (row[i] - dy)
+        level[k, 1] += sign
 
 
 @inlined
 def distance_to(pieces, i, parts, k, dy, dx):
     """Mean number of pixels in which a piece differs from the copies of a part."""
-    ink, start, height, width, reference = pieces
-    sums, first, tall, wide, centre, n, _, mass, _ = parts
+    ink, start, height, width, reference, _ = pieces
+    sums, first, tall, wide, centre, n, _, mass, _, _ = parts
     y0 = centre[k, 0] + dy - reference[i, 0]
     x0 = centre[k, 1] + dx - reference[i, 1]
     h, w, m = height[i], width[i], n[k]
@@ -128,7 +139,7 @@ def _nearest(pieces, i, parts, area, first, near, distance, shifts):
 @called
 def _extent(pieces, i):
     """Number of on pixels of a piece, and the length of its edge."""
-    ink, start, height, width, _ = pieces
+    ink, start, height, width, _, _ = pieces
     h, w = height[i], width[i]
     area = edges = 0
     for y in range(h):
@@ -156,8 +167,8 @@ def _copy_differs(pieces, i, parts, o, dy, dx, block, above, broken):
 
     A broken one may lack ink; what it has must fit.
     """
-    ink, start, height, width, reference = pieces
-    sums, first, tall, wide, centre, n, box, _, _ = parts
+    ink, start, height, width, reference, _ = pieces
+    sums, first, tall, wide, centre, n, box, _, _, _ = parts
     h, w = height[i], width[i]
     oy = centre[o, 0] + dy - reference[i, 0]
     ox = centre[o, 1] + dx - reference[i, 1]
@@ -184,7 +195,7 @@ def _copy_differs(pieces, i, parts, o, dy, dx, block, above, broken):
 @called
 def move_out(pieces, parts, k, assigned, shift):
     """Give part k, which its piece has left, to the canvas of another of its copies; return it."""
-    sums, first, tall, wide, centre, n, box, mass, _ = parts
+    sums, first, tall, wide, centre, n, box, mass, _, level = parts
     j = -1
     for i in range(assigned.size):
         if assigned[i] == k:
@@ -194,7 +205,7 @@ def move_out(pieces, parts, k, assigned, shift):
             add(pieces, i, parts, j, shift[i, 0], shift[i, 1], 1)
     for q in range(tall[k] * wide[k]):
         sums[first[k] + q] = 0
-    mass[k] = n[k] = 0
+    mass[k] = n[k] = level[k, 0] = level[k, 1] = 0
     oy, ox = centre[j, 0] - centre[k, 0], centre[j, 1] - centre[k, 1]
     box[j, 0], box[j, 1] = max(box[k, 0] + oy, 1), min(box[k, 1] + oy, tall[j] - 1)
     box[j, 2], box[j, 3] = max(box[k, 2] + ox, 1), min(box[k, 3] + ox, wide[j] - 1)
@@ -202,19 +213,22 @@ def move_out(pieces, parts, k, assigned, shift):
 
 
 @called
-def _cheapest(pieces, i, parts, near, shifts, found, block, cost, total, alone, work):
+def _cheapest(pieces, i, parts, near, shifts, found, block, cost, place, alone, work):
     """Of the nearest parts, the one that a piece costs least as a copy of, and the bits.
 
     A piece is no copy of a part from which it surely differs in a block of pixels.  If `alone`, the
     bits of pixels without a part, is not empty, the piece may be broken.
     """
     scratch, above, none, patch = work
+    level = parts[9]
     broken = alone.size > 0
     best, bits = -1, np.inf
     for j in range(found):
         k, dy, dx = near[j], shifts[j, 0], shifts[j, 1]
         b = copy_bits(pieces, i, parts, k, dy, dx, 0, cost, none, scratch)
-        b += np.log2(total / parts[5][k])
+        r = pieces[5][i]
+        r -= dy if r != NO_ROW else 0
+        b += place + row_bits(r, level[k, 0], level[k, 1]) - np.log2(parts[5][k])
         if broken:
             b -= max(_lacking(parts, k, cost, alone, scratch, patch) - CORNERS, 0.0)
         if b < bits and not _copy_differs(pieces, i, parts, k, dy, dx, block, above, broken):
@@ -270,7 +284,7 @@ def _workspace(pieces, parts):
 
 
 @entry
-def match(pieces, parts, alone, cost, total, cost_alone):
+def match(pieces, parts, alone, cost, place, cost_alone):
     """The part that each piece costs least with (-1: by itself), its shift, and the bits.
 
     Pieces may be broken if `cost_alone`, the bits of pixels without a part, is not empty.
@@ -286,7 +300,7 @@ def match(pieces, parts, alone, cost, total, cost_alone):
         area, edges = _extent(pieces, i)
         block = max(2.0, 2 * JOINED * area / edges)
         found = _nearest(pieces, i, parts, area, -1, near, distance, shifts)
-        given = near, shifts, found, block, cost, total, cost_alone, work
+        given = near, shifts, found, block, cost, place[i], cost_alone, work
         j, b = _cheapest(pieces, i, parts, *given)
         if b < bits[i]:
             part[i], bits[i] = near[j], b
@@ -295,7 +309,7 @@ def match(pieces, parts, alone, cost, total, cost_alone):
 
 
 @entry
-def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, total):
+def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, place):
     """Take each copy out of its part and put it where it costs least.
 
     With a threshold it joins the nearest part instead that differs in less than this share of its
@@ -327,7 +341,7 @@ def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, tota
                     best = j
                     break
         else:
-            given = near, shifts, found, block, cost, total, NO_TABLE, work
+            given = near, shifts, found, block, cost, place[i], NO_TABLE, work
             best, b = _cheapest(pieces, i, parts, *given)
             if b >= alone[i]:
                 best = -1
@@ -365,7 +379,7 @@ def realign(which, pieces, parts, assigned, shift, cost):
 @entry
 def tighten(parts):
     """Bound each part anew by the pixels that are on in a twentieth of its copies."""
-    sums, first, tall, wide, _, n, box, _, _ = parts
+    sums, first, tall, wide, _, n, box, _, _, _ = parts
     for k in range(n.size):
         if n[k] == 0:
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hcnet.engine.cpu_compilation import called, entry, inlined
-from hcnet.soft.coding import coded, draw, template_context
+from hcnet.soft.coding import NO_ROW, coded, draw, row_bits, template_context
 
 # The share of a part's ink that the piece may lack, that no other part may have claimed, and that
 # may lie behind missing pixels; the share of the piece's ink that may be left over.
@@ -27,7 +27,7 @@ PER_PIXEL = 0.7
 @called
 def _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against):
     """Bits that a part saves with the corner of its box at a point of a piece."""
-    sums, first, tall, wide, _, n, box, _, _ = parts
+    sums, first, tall, wide, _, n, box, _, _, _ = parts
     h, w, W = pieces[2][i], pieces[3][i], wide[k]
     draw(pieces, i, box[k, 0] - y0, box[k, 2] - x0, tall[k], W, scratch)
     for y in range(box[k, 0], box[k, 1]):
@@ -52,15 +52,15 @@ def _peak(hits, q, down, across):
 
 
 @entry
-def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, found):
+def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, found):
     """Explain pieces by several parts inside them.
 
     Writes rows of piece, part, and the corner of the part's box in the piece to `found`, as far as
     there is room.  Returns their number, and the bits that they save for every piece.  If `hidden`,
     which says of every pixel whether it is missing, is not empty, one part is enough.
     """
-    ink, start, height, width, _ = pieces
-    sums, first, tall, wide, _, n, box, mass, _ = parts
+    ink, start, height, width, reference, row_of = pieces
+    sums, first, tall, wide, centre, n, box, mass, _, level = parts
     scratch = np.zeros(np.max(tall * wide), np.uint8)
     against = np.zeros(scratch.size, np.float32)
     largest = room = 0
@@ -74,6 +74,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, fo
     hits = np.zeros(room, np.int64)
     gain = np.zeros(PROPOSALS)
     claim = np.zeros(PROPOSALS)
+    names = np.zeros(PROPOSALS)
     rows = np.zeros((PROPOSALS, 3), np.int64)
     saved = np.zeros(start.size)
     written = 0
@@ -134,7 +135,11 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, fo
                 y0, x0 = q // across - OVER, q % across - OVER
                 g = _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against)
                 if g > -PENALTY:
-                    gain[count] = g - np.log2(total / n[k])
+                    r = row_of[i]
+                    if r != NO_ROW:
+                        r += y0 + centre[k, 0] - box[k, 0] - reference[i, 0]
+                    names[count] = row_bits(r, level[k, 0], level[k, 1]) - np.log2(n[k])
+                    gain[count] = g - place[i] - names[count]
                     claim[count] = hits[q] / n[k]
                     rows[count, 0], rows[count, 1], rows[count, 2] = k, y0, x0
                     count += 1
@@ -180,7 +185,8 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, fo
                 if mine < CLAIM * all_on and not hidden.size:
                     continue
                 g = _gain(pieces, i, parts, k, v, u, bits, cost, scratch, against)
-                gain[kept] = g - np.log2(total / n[k])
+                names[kept] = names[j]
+                gain[kept] = g - place[i] - names[j]
                 claim[kept] = mine
                 rows[kept, 0], rows[kept, 1], rows[kept, 2] = k, v, u
                 kept += 1

@@ -41,6 +41,8 @@ class Pieces:
     width: IntArray
     start: IntArray  # of each bitmap in `ink`
     ink: NDArray[np.uint8]
+    line: IntArray | None = None  # row on which the letters around stand (see `lines`)
+    gap: NDArray[np.float64] | None = None  # bits of the columns to the letter on the left
     area: IntArray = field(init=False)
     reference: IntArray = field(init=False)  # (n, 2): the centre of mass, in the bitmap
 
@@ -48,6 +50,9 @@ class Pieces:
         area, reference = coding.moments(self.ink, self.start, self.height, self.width)
         object.__setattr__(self, "area", area)
         object.__setattr__(self, "reference", reference)
+        if self.line is None:
+            object.__setattr__(self, "line", np.full(len(area), coding.NO_ROW))
+            object.__setattr__(self, "gap", np.full(len(area), np.nan))
 
     def __len__(self) -> int:
         """Number of pieces."""
@@ -60,7 +65,10 @@ class Pieces:
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
         """The bitmaps as compiled loops take them."""
-        return self.ink, self.start, self.height, self.width, self.reference
+        row = np.where(
+            self.line > coding.NO_ROW, self.top + self.reference[:, 0] - self.line, coding.NO_ROW
+        )
+        return self.ink, self.start, self.height, self.width, self.reference, row
 
 
 def selected(pieces: Pieces, which: IntArray) -> Pieces:
@@ -68,10 +76,9 @@ def selected(pieces: Pieces, which: IntArray) -> Pieces:
     size = pieces.height[which] * pieces.width[which]
     start = np.concatenate([[0], np.cumsum(size)])
     ink = np.concatenate([np.zeros(0, np.uint8), *(pieces.bitmap(i).ravel() for i in which)])
-    p = pieces
-    return Pieces(
-        p.page[which], p.top[which], p.left[which], p.height[which], p.width[which], start[:-1], ink
-    )
+    names = "page", "top", "left", "height", "width"
+    some = [getattr(pieces, name)[which] for name in names]
+    return Pieces(*some, start[:-1], ink, pieces.line[which], pieces.gap[which])
 
 
 def joined(groups: list[Pieces]) -> Pieces:
@@ -79,11 +86,9 @@ def joined(groups: list[Pieces]) -> Pieces:
     shifts = np.cumsum([0] + [g.ink.size for g in groups[:-1]])
     start = [g.start + s for g, s in zip(groups, shifts, strict=True)]
     names = "page", "top", "left", "height", "width"
-    page, top, left, height, width = (
-        np.concatenate([getattr(g, name) for g in groups]) for name in names
-    )
-    ink = np.concatenate([g.ink for g in groups])
-    return Pieces(page, top, left, height, width, np.concatenate(start), ink)
+    all_of = [np.concatenate([getattr(g, name) for g in groups]) for name in names]
+    rest = [np.concatenate([getattr(g, name) for g in groups]) for name in ("ink", "line", "gap")]
+    return Pieces(*all_of, np.concatenate(start), *rest)
 
 
 def many_pieces(pages: list[BoolArray]) -> bool:
@@ -201,7 +206,10 @@ def unions(pieces: Pieces, pairs: IntArray) -> Pieces:
         for one in pair:
             y, x = pieces.top[one] - top[q], pieces.left[one] - left[q]
             canvas[y : y + pieces.height[one], x : x + pieces.width[one]] |= pieces.bitmap(one)
-    return Pieces(pieces.page[i], top, left, height, width, start[:-1], ink)
+    # The larger piece tells the line, the left one its gap.
+    line = np.where(pieces.area[i] >= pieces.area[j], pieces.line[i], pieces.line[j])
+    gap = np.where(pieces.left[i] <= pieces.left[j], pieces.gap[i], pieces.gap[j])
+    return Pieces(pieces.page[i], top, left, height, width, start[:-1], ink, line, gap)
 
 
 def smallest_box(pixels: BoolArray) -> IntArray:

@@ -9,15 +9,17 @@ from hcnet.soft.coding import NO_ROW, coded, draw, row_bits, template_context
 
 # The share of a part's ink that the piece may lack, that no other part may have claimed, and that
 # may lie behind missing pixels; the share of the piece's ink that may be left over.
-LOOSE = 0.15
+LOOSE = 0.25
 CLAIM = 0.6
 MOST_HIDDEN = 0.7
-LEFT = 0.12
+LEFT = 0.06
 # Pixels by which the box of a part may reach over the piece: copies may be smaller.
 OVER = 3
 # Proposals of a piece, and bits that one may cost more before others explain what it cannot.
 PROPOSALS = 2000
 PENALTY = 60.0
+# Least ink of a letter that no part explains.
+LEAST = 30
 # A position is priced if none beside it has so many times its hits.
 NEAR = 1.04
 # Of parts that save as much, the one with more ink is right: ink that is left costs so many bits.
@@ -49,6 +51,36 @@ def _peak(hits, q, down, across):
         if 0 <= y < down and 0 <= x < across and hits[y * across + x] > NEAR * hits[q]:
             return False
     return True
+
+
+@called
+def _left_over(ink, base, bits, h, w, rows, box):
+    """Ink of a piece beside its parts that they should explain, and that of other letters.
+
+    Columns between parts, with as much ink as a part and at least half as high as the piece, are
+    other letters; they stay by themselves.
+    """
+    inside = np.zeros(w, np.bool_)
+    for j in range(rows.shape[0]):
+        k, x0 = rows[j, 1], rows[j, 3]
+        for x in range(max(x0, 0), min(x0 + box[k, 3] - box[k, 2], w)):
+            inside[x] = True
+    left = other = 0
+    x = 0
+    while x < w:
+        end, on, top, bottom = x, 0, h, 0
+        while end < w and inside[end] == inside[x]:
+            for y in range(h):
+                if ink[base + y * w + end] and bits[y * w + end] >= 0:
+                    on += 1
+                    top, bottom = min(top, y), max(bottom, y + 1)
+            end += 1
+        if not inside[x] and on >= LEAST and 2 * (bottom - top) >= h:
+            other += on
+        else:
+            left += on
+        x = end
+    return left, other
 
 
 @entry
@@ -191,10 +223,9 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                 rows[kept, 0], rows[kept, 1], rows[kept, 2] = k, v, u
                 kept += 1
             count = kept
-        left = 0
-        for q in range(h * w):
-            left += free[q]
-        several = written >= before_i + 2 and left <= LEFT * ink_to[h * side + w]
+        left, other = _left_over(ink, start[i], bits, h, w, found[before_i:written], box)
+        ink_i = ink_to[h * side + w] - other
+        several = written >= before_i + 2 and left <= LEFT * ink_i
         if not several and not hidden.size:
             written, saved[i] = before_i, 0.0
     return written, saved

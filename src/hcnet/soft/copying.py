@@ -28,8 +28,9 @@ SURE = 0.8
 JOINED = 0.75
 # Pieces are not gathered, and parts are not merged, if they surely differ in a square of so many.
 APART = 0.35
-# A broken copy may lack ink in one rectangle, whose corners cost so many bits, up to this share.
-CORNERS, LACKING = 18.0, 0.3
+# A broken copy may lack ink in rectangles, whose corners cost so many bits: up to this share if
+# it is in pieces, and if it hangs together.  P is no R that lacks its leg.
+CORNERS, LACKING, CRACKED = 18.0, 0.3, 0.1
 
 
 @called
@@ -213,7 +214,7 @@ def move_out(pieces, parts, k, assigned, shift):
 
 
 @called
-def _cheapest(pieces, i, parts, near, shifts, found, block, cost, place, alone, work):
+def _cheapest(pieces, i, parts, near, shifts, found, block, cost, place, alone, lacking, work):
     """Of the nearest parts, the one that a piece costs least as a copy of, and the bits.
 
     A piece is no copy of a part from which it surely differs in a block of pixels.  If `alone`, the
@@ -230,15 +231,15 @@ def _cheapest(pieces, i, parts, near, shifts, found, block, cost, place, alone, 
         r -= dy if r != NO_ROW else 0
         b += place + row_bits(r, level[k, 0], level[k, 1]) - np.log2(parts[5][k])
         if broken:
-            b -= max(_lacking(parts, k, cost, alone, scratch, patch) - CORNERS, 0.0)
+            b -= _lacking(parts, k, cost, alone, lacking, scratch, patch)
         if b < bits and not _copy_differs(pieces, i, parts, k, dy, dx, block, above, broken):
             best, bits = j, b
     return best, bits
 
 
 @called
-def _lacking(parts, k, cost, alone, scratch, patch):
-    """Most bits saved if a rectangle of a copy without ink is coded without its part.
+def _lacking(parts, k, cost, alone, share, scratch, patch):
+    """Bits saved if rectangles of a copy without ink are coded without its part, the best first.
 
     The copy lies in `scratch`.
     """
@@ -253,7 +254,24 @@ def _lacking(parts, k, cost, alone, scratch, patch):
             area = y, y + 1, x, x + 1
             bits = coded(sums, first, W, n, 0, scratch, area, cost, none, NOTHING)
             patch[q] = bits - alone[template_context(scratch, 0, H, W, y, x), 0]
-    most = 0.0
+    saved, lost = 0.0, 0
+    while True:
+        most, gone, top, bottom, left, right = _rectangle(
+            parts, k, patch, share * parts[7][k] - lost
+        )
+        if most <= CORNERS:
+            return saved
+        saved, lost = saved + most - CORNERS, lost + gone
+        for y in range(top, bottom):
+            for x in range(left, right):
+                patch[y * W + x] = 0.0
+
+
+@called
+def _rectangle(parts, k, patch, room):
+    """The rectangle with the largest sum, its ink in all copies, at most `room`, and its bounds."""
+    sums, first, H, W = parts[0], parts[1][k], parts[2][k], parts[3][k]
+    most, best = 0.0, (0, 0, 0, 0, 0)
     columns = np.zeros(W)
     for top in range(1, H - 1):
         for x in range(W):
@@ -270,9 +288,9 @@ def _lacking(parts, k, cost, alone, scratch, patch):
                     for y in range(top, bottom + 1):
                         for u in range(left, x + 1):
                             gone += sums[first + y * W + u]
-                    if gone <= LACKING * parts[7][k]:
-                        most = run
-    return most
+                    if gone <= room:
+                        most, best = run, (gone, top, bottom + 1, left, x + 1)
+    return most, *best
 
 
 @inlined
@@ -284,10 +302,11 @@ def _workspace(pieces, parts):
 
 
 @entry
-def match(pieces, parts, alone, cost, place, cost_alone):
+def match(pieces, parts, alone, cost, place, cost_alone, lacking):
     """The part that each piece costs least with (-1: by itself), its shift, and the bits.
 
-    Pieces may be broken if `cost_alone`, the bits of pixels without a part, is not empty.
+    Pieces may be broken if `cost_alone`, the bits of pixels without a part, is not empty; they may
+    lack so large a share of their ink.
     """
     work = _workspace(pieces, parts)
     near = np.zeros(CANDIDATES, np.int64)
@@ -300,7 +319,7 @@ def match(pieces, parts, alone, cost, place, cost_alone):
         area, edges = _extent(pieces, i)
         block = max(2.0, 2 * JOINED * area / edges)
         found = _nearest(pieces, i, parts, area, -1, near, distance, shifts)
-        given = near, shifts, found, block, cost, place[i], cost_alone, work
+        given = near, shifts, found, block, cost, place[i], cost_alone, lacking[i], work
         j, b = _cheapest(pieces, i, parts, *given)
         if b < bits[i]:
             part[i], bits[i] = near[j], b
@@ -341,7 +360,7 @@ def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, plac
                     best = j
                     break
         else:
-            given = near, shifts, found, block, cost, place[i], NO_TABLE, work
+            given = near, shifts, found, block, cost, place[i], NO_TABLE, 0.0, work
             best, b = _cheapest(pieces, i, parts, *given)
             if b >= alone[i]:
                 best = -1

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.cpu_compilation import entry
 from hcnet.soft.coding import NO_ROW
-from hcnet.soft.pieces import IntArray, Pieces
+from hcnet.soft.pieces import Pieces
 
 # In median heights: how far the letters of a line are looked for, how much their lower edges may
 # differ from that of a piece, and the least height of a letter (dots and dashes have less).

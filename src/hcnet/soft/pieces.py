@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from hcnet.images import BoolArray
-from hcnet.soft import coding
+from hcnet.soft import coding, copying
 
 IntArray = NDArray[np.int64]
 
@@ -210,6 +210,23 @@ def unions(pieces: Pieces, pairs: IntArray) -> Pieces:
     line = np.where(pieces.area[i] >= pieces.area[j], pieces.line[i], pieces.line[j])
     gap = np.where(pieces.left[i] <= pieces.left[j], pieces.gap[i], pieces.gap[j])
     return Pieces(pieces.page[i], top, left, height, width, start[:-1], ink, line, gap)
+
+
+def with_cracked(pairs: IntArray, which: BoolArray) -> tuple[IntArray, NDArray[np.float64]]:
+    """Pairs of pieces and single ones, as pairs with themselves; the ink that each may lack."""
+    single = np.flatnonzero(which)
+    lacking = np.repeat([copying.LACKING, copying.CRACKED], [len(pairs), len(single)])
+    return np.concatenate([pairs, np.stack([single, single], axis=1)]), lacking
+
+
+def best_pairs(pairs: IntArray, gain: NDArray[np.float64]) -> IntArray:
+    """Which pairs to put together: those that gain most first, and no piece twice."""
+    taken, chosen = np.zeros(int(pairs.max(initial=-1)) + 1, bool), []
+    for q in np.argsort(-gain, kind="stable").tolist():
+        if gain[q] > 0 and not taken[pairs[q]].any():
+            taken[pairs[q]] = True
+            chosen.append(q)
+    return np.array(chosen, np.int64)
 
 
 def smallest_box(pixels: BoolArray) -> IntArray:

@@ -23,8 +23,19 @@ from hcnet.soft.channel import Table, bits_of, chances
 from hcnet.soft.denoising import flip_rates, without_flips, without_noise
 from hcnet.soft.lines import in_lines, places
 from hcnet.soft.parts import Parts, cover
-from hcnet.soft.pieces import IntArray, Pieces, find_pieces, smallest_box
-from hcnet.soft.soft_search import COPIES, PIXELS, SEVERAL, SoftSearch
+from hcnet.soft.pieces import (
+    IntArray,
+    Pieces,
+    best_pairs,
+    find_pieces,
+    joined,
+    neighbours,
+    selected,
+    smallest_box,
+    unions,
+    with_cracked,
+)
+from hcnet.soft.soft_search import COPIES, GAP, PIXELS, SEVERAL, SoftSearch
 
 # Pixels of all windows together in a file: so many, and so many more for each pixel of the parts.
 LARGEST, LARGER = 2**26, 64
@@ -163,16 +174,18 @@ class SoftModel:
         """Rows of page, part and corner of the part, and the bits of the pieces they explain."""
         if not (len(pieces) and len(self.sizes)):
             return np.zeros((0, 4), np.int64), 0.0
-        parts, place = self._parts, places(pieces, self.total, float(self.copies.sum()))
+        parts, place = self._parts, self._places(pieces)
         alone = coding.template_bits(pieces.arrays(), self.cost_alone)
         given = pieces.arrays(), parts.arrays(), alone, self.cost, place, coding.NO_TABLE
-        part, shift, bits = copying.match(*given)
+        part, shift, bits = copying.match(*given, np.zeros(len(pieces)))
+        pieces, part, shift, bits = self._mended(pieces, part, shift, bits)
         copies = np.flatnonzero(part >= 0)
         k = part[copies]
         corner = (
             pieces.reference[copies] - parts.reference[k] - shift[copies] + parts.box[k][:, ::2]
         )
         rest = np.flatnonzero((part < 0) & (pieces.area >= SEVERAL))
+        place = self._places(pieces)
         usable = np.flatnonzero((parts.n >= COPIES) & (parts.mass >= PIXELS * parts.n))
         tables = self.cost_alone, self.cost, np.minimum(place, np.median(place))
         covers, saved = cover(rest, pieces, parts, usable, part, *tables)
@@ -189,6 +202,32 @@ class SoftModel:
             axis=1,
         )
         return found, float(bits[copies].sum() - saved.sum())
+
+    def _places(self, pieces: Pieces) -> NDArray[np.float64]:
+        return places(pieces, self.total, float(self.copies.sum()))
+
+    def _mended(
+        self, pieces: Pieces, part: IntArray, shift: IntArray, bits: NDArray[np.float64]
+    ) -> tuple[Pieces, IntArray, IntArray, NDArray[np.float64]]:
+        """Pieces with broken copies put together, their parts, their shifts and their bits."""
+        height = float(np.median(pieces.height))
+        pairs = neighbours(pieces, GAP * height)
+        pairs, lacking = with_cracked(pairs[(part[pairs] < 0).any(axis=1)], part < 0)
+        if not len(pairs):
+            return pieces, part, shift, bits
+        both = unions(pieces, pairs)
+        alone = coding.template_bits(both.arrays(), self.cost_alone)
+        tables = alone, self.cost, self._places(both), self.cost_alone, lacking
+        found, moved, cost = copying.match(both.arrays(), self._parts.arrays(), *tables)
+        before = np.where(pairs[:, 0] == pairs[:, 1], bits[pairs[:, 0]], bits[pairs].sum(axis=1))
+        chosen = best_pairs(pairs, np.where(found < 0, 0, before - cost))
+        left = np.setdiff1d(np.arange(len(pieces)), pairs[chosen])
+        return (
+            joined([selected(pieces, left), selected(both, chosen)]),
+            np.concatenate([part[left], found[chosen]]),
+            np.concatenate([shift[left], moved[chosen]]),
+            np.concatenate([bits[left], cost[chosen]]),
+        )
 
     def residue(self, page: BoolArray, rows: IntArray) -> float:
         """Bits of the pixels of a page that no copy explains."""

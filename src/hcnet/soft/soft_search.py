@@ -25,7 +25,16 @@ from hcnet.soft import coding, copying, merging
 from hcnet.soft.channel import Table, part_cost, template_cost
 from hcnet.soft.lines import places
 from hcnet.soft.parts import Parts, cover
-from hcnet.soft.pieces import IntArray, Pieces, joined, neighbours, selected, unions
+from hcnet.soft.pieces import (
+    IntArray,
+    Pieces,
+    best_pairs,
+    joined,
+    neighbours,
+    selected,
+    unions,
+    with_cracked,
+)
 
 # Pieces that differ from a part in less than this share of their ink join it at the beginning.
 ALIKE = 0.14
@@ -265,13 +274,17 @@ class SoftSearch(Stateful):
         copying.release(out, self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift)
 
     def _join(self) -> None:
-        """Put neighbours together that are a broken copy, or several parts, if that is cheaper."""
+        """Put neighbours together that are a broken copy, or several parts, if that is cheaper.
+
+        A piece may also be a broken copy by itself.
+        """
         p, shared = self.pieces, self.shared
         if not shared.any():
             return
         height = float(np.median(p.height[shared]))
         pairs = neighbours(p, GAP * height)
         pairs = pairs[~shared[pairs].all(axis=1)]
+        pairs, lacking = with_cracked(pairs, ~shared)
         if not len(pairs):
             return
         both = unions(p, pairs)
@@ -279,19 +292,17 @@ class SoftSearch(Stateful):
         known = self.parts.arrays(least=2)
         place = places(both, self.total, len(p))
         given = both.arrays(), known, alone, self.cost, place, self.cost_alone
-        part, shift, bits = copying.match(*given)
+        part, shift, bits = copying.match(*given, lacking)
         # A dot may belong to several parts that touch.
         dots = np.maximum(p.height, p.width)[pairs].min(axis=1) <= DOT * height
+        dots &= pairs[:, 0] != pairs[:, 1]
         several = np.flatnonzero(dots & (both.area >= SEVERAL) & (part < 0))
         covers, saved = self._cover(several, both, np.full(len(both), -1))
-        gain = self.costs()[pairs].sum(axis=1) - np.minimum(bits, alone - saved)
+        costs = self.costs()
+        costs = np.where(lacking < copying.LACKING, costs[pairs[:, 0]], costs[pairs].sum(axis=1))
+        gain = costs - np.minimum(bits, alone - saved)
         gain[(part < 0) & (saved == 0)] = 0
-        taken, chosen = np.zeros(len(p), bool), []
-        for q in np.argsort(-gain, kind="stable").tolist():
-            if gain[q] > 0 and not taken[pairs[q]].any():
-                taken[pairs[q]] = True
-                chosen.append(q)
-        self._replace(pairs, np.array(chosen, np.int64), part, shift, covers, saved)
+        self._replace(pairs, best_pairs(pairs, gain), part, shift, covers, saved)
 
     def _replace(
         self,

@@ -17,7 +17,7 @@ from hcnet.soft import coding
 from hcnet.soft.denoising import without_noise
 from hcnet.soft.lines import in_lines
 from hcnet.soft.parts import canvas_of
-from hcnet.soft.pieces import IntArray, Pieces, find_pieces, joined, selected
+from hcnet.soft.pieces import NO_GAPS, NO_LINES, IntArray, Pieces, find_pieces, joined, selected
 from hcnet.soft.soft_model import SOFT_MODEL, SoftModel, model_of
 from hcnet.soft.soft_search import Known, SoftSearch
 
@@ -106,7 +106,10 @@ class SoftStream(Stream):
         self.known = Known(
             # They lie on no page, and beside no other piece.
             replace(
-                selected(search.pieces, which), page=-1 - np.arange(len(which)), line=None, gap=None
+                selected(search.pieces, which),
+                page=-1 - np.arange(len(which)),
+                line=NO_LINES,
+                gap=NO_GAPS,
             ),
             first[inverse],
             search.shift[which],

@@ -24,6 +24,11 @@ NO_ROW = -(2**31)
 # Rows that a copy may have in a line, and by how many copies of a part differ: lines are found to a
 # pixel or two.
 ROWS, NEAR_ROWS = 64, 2
+# In median heights: how far the letters of a line are looked for, how much their lower edges may
+# differ from that of a piece, and the least and largest height of a letter (dots have less).
+AROUND, LOWER, LETTER, TALLEST = 6.0, 1.0, 0.5, 3.0
+# So many letters around a piece are a line.
+LETTERS = 3
 # Earlier pixels of the page, as (rows, columns) from the pixel.
 TEMPLATE = np.array(
     [(0, -x) for x in range(1, 5)]
@@ -259,3 +264,38 @@ def differences(pieces, parts, assigned, shift):
                     b = ink[start[i] + (y - y0) * w + x - x0] > 0
                 found[i] += a != b
     return found
+
+
+@entry
+def lines(top, left, height, width, median):
+    """The row that each piece stands on, and the columns between it and the piece to the left.
+
+    The pieces are sorted by their left sides.
+    """
+    N = top.size
+    line, gap = np.full(N, NO_ROW), np.full(N, NO_ROW)
+    room = np.zeros(N, np.int64)
+    first = 0
+    for i in range(N):
+        bottom, right = top[i] + height[i], left[i] + width[i]
+        while left[first] < left[i] - 2 * AROUND * median:
+            first += 1
+        found = 0
+        nearest = NO_ROW
+        j = first
+        while j < N and left[j] <= right + AROUND * median:
+            below = top[j] + height[j]
+            if j != i and height[j] >= LETTER * median and height[j] <= TALLEST * median:
+                near = left[j] + width[j] >= left[i] - AROUND * median
+                if near and abs(below - bottom) <= LOWER * median:
+                    room[found] = below
+                    found += 1
+            common = min(below, bottom + median) - max(top[j], top[i] - median)
+            if j < i and common > 0 and abs(below - bottom) <= LOWER * median:
+                nearest = max(nearest, left[j] + width[j])
+            j += 1
+        if found >= LETTERS:
+            line[i] = np.sort(room[:found])[found // 2]
+            if nearest > NO_ROW:
+                gap[i] = left[i] - nearest
+    return line, gap

@@ -30,6 +30,9 @@ DOT, GAP, DOTS, WIDE = 0.5, 0.55, 0.9, 4.0
 MANY, LARGE = 60, 20
 
 
+NO_LINES, NO_GAPS = np.zeros(0, np.int64), np.zeros(0)
+
+
 @dataclass(frozen=True, eq=False)
 class Pieces:
     """Bitmaps of different sizes one after the other, and where they lie on the pages."""
@@ -41,8 +44,8 @@ class Pieces:
     width: IntArray
     start: IntArray  # of each bitmap in `ink`
     ink: NDArray[np.uint8]
-    line: IntArray | None = None  # row on which the letters around stand (see `lines`)
-    gap: NDArray[np.float64] | None = None  # bits of the columns to the letter on the left
+    line: IntArray = NO_LINES  # row on which the letters around stand (see `lines`)
+    gap: NDArray[np.float64] = NO_GAPS  # bits of the columns to the letter on the left
     area: IntArray = field(init=False)
     reference: IntArray = field(init=False)  # (n, 2): the centre of mass, in the bitmap
 
@@ -50,7 +53,7 @@ class Pieces:
         area, reference = coding.moments(self.ink, self.start, self.height, self.width)
         object.__setattr__(self, "area", area)
         object.__setattr__(self, "reference", reference)
-        if self.line is None:
+        if len(self.line) != len(area):
             object.__setattr__(self, "line", np.full(len(area), coding.NO_ROW))
             object.__setattr__(self, "gap", np.full(len(area), np.nan))
 
@@ -76,19 +79,20 @@ def selected(pieces: Pieces, which: IntArray) -> Pieces:
     size = pieces.height[which] * pieces.width[which]
     start = np.concatenate([[0], np.cumsum(size)])
     ink = np.concatenate([np.zeros(0, np.uint8), *(pieces.bitmap(i).ravel() for i in which)])
-    names = "page", "top", "left", "height", "width"
-    some = [getattr(pieces, name)[which] for name in names]
-    return Pieces(*some, start[:-1], ink, pieces.line[which], pieces.gap[which])
+    names = "page", "top", "left", "height", "width", "line", "gap"
+    page, top, left, height, width, line, gap = (getattr(pieces, name)[which] for name in names)
+    return Pieces(page, top, left, height, width, start[:-1], ink, line, gap)
 
 
 def joined(groups: list[Pieces]) -> Pieces:
     """The pieces of several pages, one after the other."""
     shifts = np.cumsum([0] + [g.ink.size for g in groups[:-1]])
     start = [g.start + s for g, s in zip(groups, shifts, strict=True)]
-    names = "page", "top", "left", "height", "width"
-    all_of = [np.concatenate([getattr(g, name) for g in groups]) for name in names]
-    rest = [np.concatenate([getattr(g, name) for g in groups]) for name in ("ink", "line", "gap")]
-    return Pieces(*all_of, np.concatenate(start), *rest)
+    names = "page", "top", "left", "height", "width", "ink", "line", "gap"
+    page, top, left, height, width, ink, line, gap = (
+        np.concatenate([getattr(g, name) for g in groups]) for name in names
+    )
+    return Pieces(page, top, left, height, width, np.concatenate(start), ink, line, gap)
 
 
 def many_pieces(pages: list[BoolArray]) -> bool:
@@ -207,8 +211,8 @@ def unions(pieces: Pieces, pairs: IntArray) -> Pieces:
             y, x = pieces.top[one] - top[q], pieces.left[one] - left[q]
             canvas[y : y + pieces.height[one], x : x + pieces.width[one]] |= pieces.bitmap(one)
     # The larger piece tells the line, the left one its gap.
-    line = np.where(pieces.area[i] >= pieces.area[j], pieces.line[i], pieces.line[j])
-    gap = np.where(pieces.left[i] <= pieces.left[j], pieces.gap[i], pieces.gap[j])
+    line = pieces.line[np.where(pieces.area[i] >= pieces.area[j], i, j)]
+    gap = pieces.gap[np.where(pieces.left[i] <= pieces.left[j], i, j)]
     return Pieces(pieces.page[i], top, left, height, width, start[:-1], ink, line, gap)
 
 

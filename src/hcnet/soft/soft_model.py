@@ -491,6 +491,8 @@ def _checked(**attributes: Any) -> SoftModel:
         or (model.sizes < 1).any()
     ):
         raise ValueError("its parts have no sizes")
+    if (model.levels[:, 1] < 0).any():
+        raise ValueError("its copies stand in no lines")
     if (model.sizes > model.image_size).any():
         raise ValueError("its parts are larger than its images")
     if F * math.prod(model.window) > LARGEST + LARGER * len(model.counts):

@@ -119,6 +119,7 @@ EDGE = {
         "sizes": np.zeros((0, 2), np.int64),
         "copies": np.zeros(0, np.int64),
         "alone": np.zeros(0),
+        "levels": np.zeros((0, 2), np.int64),
     },
     "parts without ink": {"counts": np.zeros(10, np.int32)},
     "as large as the images": {"image_size": (3, 4)},

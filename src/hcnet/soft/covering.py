@@ -203,6 +203,8 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                         if 2 * sums[q] >= n[k]:
                             free[v * w + u] = False
             kept = 0
+            top, bottom = y0 - 1, y0 + box[k, 1] - box[k, 0] + 1
+            first_x, last_x = x0 - 1, x0 + box[k, 3] - box[k, 2] + 1
             for j in range(count):
                 k, v, u = rows[j, 0], rows[j, 1], rows[j, 2]
                 if j == best or gain[j] < -1e8:
@@ -216,9 +218,11 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                             mine += free[y * w + x]
                 if mine < CLAIM * all_on and not hidden.size:
                     continue
-                g = _gain(pieces, i, parts, k, v, u, bits, cost, scratch, against)
-                names[kept] = names[j]
-                gain[kept] = g - place[i] - names[j]
+                gain[kept], names[kept] = gain[j], names[j]
+                below, beyond = v + box[k, 1] - box[k, 0], u + box[k, 3] - box[k, 2]
+                if v < bottom and below > top and u < last_x and beyond > first_x:
+                    g = _gain(pieces, i, parts, k, v, u, bits, cost, scratch, against)
+                    gain[kept] = g - place[i] - names[kept]
                 claim[kept] = mine
                 rows[kept, 0], rows[kept, 1], rows[kept, 2] = k, v, u
                 kept += 1

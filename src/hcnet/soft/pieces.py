@@ -44,8 +44,12 @@ class Pieces:
     width: IntArray
     start: IntArray  # of each bitmap in `ink`
     ink: NDArray[np.uint8]
-    line: IntArray = NO_LINES  # row on which the letters around stand (see `lines`)
-    gap: NDArray[np.float64] = NO_GAPS  # bits of the columns to the letter on the left
+    line: IntArray = field(
+        default_factory=NO_LINES.copy
+    )  # row on which the letters around stand (see `lines`)
+    gap: NDArray[np.float64] = field(
+        default_factory=NO_GAPS.copy
+    )  # bits of the columns to the letter on the left
     area: IntArray = field(init=False)
     reference: IntArray = field(init=False)  # (n, 2): the centre of mass, in the bitmap
 

@@ -7,8 +7,9 @@ import numpy as np
 from hcnet.engine.cpu_compilation import called, entry, inlined
 from hcnet.soft.coding import NO_ROW, coded, draw, row_bits, template_context
 
-# The share of a part's ink that the piece may lack, that no other part may have claimed, and that
-# may lie behind missing pixels; the share of the piece's ink that may be left over.
+# The share of a part's ink that the piece may lack (a light copy of thin strokes lacks a fifth),
+# that no other part may have claimed, and that may lie behind missing pixels; the share of the
+# piece's ink, more than a pixel away from its parts, that may be left over (a foot of E is 8 %).
 LOOSE = 0.25
 CLAIM = 0.6
 MOST_HIDDEN = 0.7
@@ -203,8 +204,6 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                         if 2 * sums[q] >= n[k]:
                             free[v * w + u] = False
             kept = 0
-            top, bottom = y0 - 1, y0 + box[k, 1] - box[k, 0] + 1
-            first_x, last_x = x0 - 1, x0 + box[k, 3] - box[k, 2] + 1
             for j in range(count):
                 k, v, u = rows[j, 0], rows[j, 1], rows[j, 2]
                 if j == best or gain[j] < -1e8:
@@ -218,11 +217,9 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                             mine += free[y * w + x]
                 if mine < CLAIM * all_on and not hidden.size:
                     continue
-                gain[kept], names[kept] = gain[j], names[j]
-                below, beyond = v + box[k, 1] - box[k, 0], u + box[k, 3] - box[k, 2]
-                if v < bottom and below > top and u < last_x and beyond > first_x:
-                    g = _gain(pieces, i, parts, k, v, u, bits, cost, scratch, against)
-                    gain[kept] = g - place[i] - names[kept]
+                g = _gain(pieces, i, parts, k, v, u, bits, cost, scratch, against)
+                names[kept] = names[j]
+                gain[kept] = g - place[i] - names[j]
                 claim[kept] = mine
                 rows[kept, 0], rows[kept, 1], rows[kept, 2] = k, v, u
                 kept += 1

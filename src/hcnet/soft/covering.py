@@ -7,9 +7,9 @@ import numpy as np
 from hcnet.engine.cpu_compilation import called, entry, inlined
 from hcnet.soft.coding import NO_ROW, coded, draw, row_bits, template_context
 
-# The share of a part's ink that the piece may lack (a light copy of thin strokes lacks a fifth),
-# that no other part may have claimed, and that may lie behind missing pixels; the share of the
-# piece's ink, more than a pixel away from its parts, that may be left over (a foot of E is 8 %).
+# The share of a part's ink that the piece may lack (with 0.15, common letters that touch were not
+# found), that no other part may have claimed, and that may lie behind missing pixels; the share of
+# the piece's ink, more than a pixel away from its parts, that may be left over (with 0.12, E is F).
 LOOSE = 0.25
 CLAIM = 0.6
 MOST_HIDDEN = 0.7

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from hcnet.images import BoolArray
-from hcnet.soft import coding
+from hcnet.soft import coding, copying
 
 IntArray = NDArray[np.int64]
 
@@ -30,6 +30,9 @@ DOT, GAP, DOTS, WIDE = 0.5, 0.55, 0.9, 4.0
 MANY, LARGE = 60, 20
 
 
+NO_LINES, NO_GAPS = np.zeros(0, np.int64), np.zeros(0)
+
+
 @dataclass(frozen=True, eq=False)
 class Pieces:
     """Bitmaps of different sizes one after the other, and where they lie on the pages."""
@@ -41,6 +44,12 @@ class Pieces:
     width: IntArray
     start: IntArray  # of each bitmap in `ink`
     ink: NDArray[np.uint8]
+    line: IntArray = field(
+        default_factory=NO_LINES.copy
+    )  # row on which the letters around stand (see `lines`)
+    gap: NDArray[np.float64] = field(
+        default_factory=NO_GAPS.copy
+    )  # bits of the columns to the letter on the left
     area: IntArray = field(init=False)
     reference: IntArray = field(init=False)  # (n, 2): the centre of mass, in the bitmap
 
@@ -48,6 +57,9 @@ class Pieces:
         area, reference = coding.moments(self.ink, self.start, self.height, self.width)
         object.__setattr__(self, "area", area)
         object.__setattr__(self, "reference", reference)
+        if len(self.line) != len(area):
+            object.__setattr__(self, "line", np.full(len(area), coding.NO_ROW))
+            object.__setattr__(self, "gap", np.full(len(area), np.nan))
 
     def __len__(self) -> int:
         """Number of pieces."""
@@ -60,7 +72,10 @@ class Pieces:
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
         """The bitmaps as compiled loops take them."""
-        return self.ink, self.start, self.height, self.width, self.reference
+        row = np.where(
+            self.line > coding.NO_ROW, self.top + self.reference[:, 0] - self.line, coding.NO_ROW
+        )
+        return self.ink, self.start, self.height, self.width, self.reference, row
 
 
 def selected(pieces: Pieces, which: IntArray) -> Pieces:
@@ -68,22 +83,20 @@ def selected(pieces: Pieces, which: IntArray) -> Pieces:
     size = pieces.height[which] * pieces.width[which]
     start = np.concatenate([[0], np.cumsum(size)])
     ink = np.concatenate([np.zeros(0, np.uint8), *(pieces.bitmap(i).ravel() for i in which)])
-    p = pieces
-    return Pieces(
-        p.page[which], p.top[which], p.left[which], p.height[which], p.width[which], start[:-1], ink
-    )
+    names = "page", "top", "left", "height", "width", "line", "gap"
+    page, top, left, height, width, line, gap = (getattr(pieces, name)[which] for name in names)
+    return Pieces(page, top, left, height, width, start[:-1], ink, line, gap)
 
 
 def joined(groups: list[Pieces]) -> Pieces:
     """The pieces of several pages, one after the other."""
     shifts = np.cumsum([0] + [g.ink.size for g in groups[:-1]])
     start = [g.start + s for g, s in zip(groups, shifts, strict=True)]
-    names = "page", "top", "left", "height", "width"
-    page, top, left, height, width = (
+    names = "page", "top", "left", "height", "width", "ink", "line", "gap"
+    page, top, left, height, width, ink, line, gap = (
         np.concatenate([getattr(g, name) for g in groups]) for name in names
     )
-    ink = np.concatenate([g.ink for g in groups])
-    return Pieces(page, top, left, height, width, np.concatenate(start), ink)
+    return Pieces(page, top, left, height, width, np.concatenate(start), ink, line, gap)
 
 
 def many_pieces(pages: list[BoolArray]) -> bool:
@@ -201,7 +214,27 @@ def unions(pieces: Pieces, pairs: IntArray) -> Pieces:
         for one in pair:
             y, x = pieces.top[one] - top[q], pieces.left[one] - left[q]
             canvas[y : y + pieces.height[one], x : x + pieces.width[one]] |= pieces.bitmap(one)
-    return Pieces(pieces.page[i], top, left, height, width, start[:-1], ink)
+    # The larger piece tells the line, the left one its gap.
+    line = pieces.line[np.where(pieces.area[i] >= pieces.area[j], i, j)]
+    gap = pieces.gap[np.where(pieces.left[i] <= pieces.left[j], i, j)]
+    return Pieces(pieces.page[i], top, left, height, width, start[:-1], ink, line, gap)
+
+
+def with_cracked(pairs: IntArray, which: BoolArray) -> tuple[IntArray, NDArray[np.float64]]:
+    """Pairs of pieces and single ones, as pairs with themselves; the ink that each may lack."""
+    single = np.flatnonzero(which)
+    lacking = np.repeat([copying.LACKING, copying.CRACKED], [len(pairs), len(single)])
+    return np.concatenate([pairs, np.stack([single, single], axis=1)]), lacking
+
+
+def best_pairs(pairs: IntArray, gain: NDArray[np.float64]) -> IntArray:
+    """Which pairs to put together: those that gain most first, and no piece twice."""
+    taken, chosen = np.zeros(int(pairs.max(initial=-1)) + 1, bool), []
+    for q in np.argsort(-gain, kind="stable").tolist():
+        if gain[q] > 0 and not taken[pairs[q]].any():
+            taken[pairs[q]] = True
+            chosen.append(q)
+    return np.array(chosen, np.int64)
 
 
 def smallest_box(pixels: BoolArray) -> IntArray:

@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 ROOT = Path(__file__).resolve().parent.parent
 COMPILED = (
     "factors.py",
+    "codec/**/*.py",
     "engine/**/*.py",
     "solutions/*.py",
     "factorization/*.py",

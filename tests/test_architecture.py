@@ -30,7 +30,7 @@ LAYERS = (
     ("validation",),
     ("plotting",),
     ("estimators", "preprocessing"),
-    ("reporting", "export", "reading"),
+    ("reporting", "export", "reading", "codec"),
     ("hcnet",),  # the public names
     ("metrics",),
     ("demo",),

@@ -43,6 +43,7 @@ _HOMES = {
 }
 # What people also use, so that ``import hcnet`` is enough for hcnet.image_files.read_images.
 _MODULES = (
+    "codec",
     "datasets",
     "export",
     "image_files",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -31,6 +32,14 @@ def write_atomically(
 
     If anything fails, a file that was there before stays as it was.
     """
+    with open_atomically(path, overwrite) as target:
+        save(target)
+    return file_path(path)
+
+
+@contextmanager
+def open_atomically(path: str | os.PathLike[str], overwrite: bool) -> Iterator[IO[bytes]]:
+    """A file to write within this block; it gets its name when the block ends without an error."""
     path = file_path(path)
     refuse_existing(path, overwrite)
     if not path.parent.is_dir():
@@ -40,14 +49,13 @@ def write_atomically(
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     try:
         with part.open("x+b") as target:
-            save(target)
+            yield target
             target.flush()
             os.fsync(target.fileno())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
     _sync_folder(path.parent)
-    return path
 
 
 def refuse_existing(path: Path, overwrite: bool = False) -> None:

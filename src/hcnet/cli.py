@@ -17,16 +17,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from hcnet import __version__
-from hcnet.commands import command, learn, show, text, using
+from hcnet.commands import command, compressing, learn, show, text, using
 from hcnet.commands.command import WRONG_ARGUMENTS, Command, check_outputs
 
-MODULES = (learn, show, using, text)
+MODULES = (learn, show, using, text, compressing)
 COMMANDS: tuple[Command, ...] = tuple(one for module in MODULES for one in module.COMMANDS)
 # If the environment has this variable, errors are raised with their traceback.
 TRACEBACK = "HCNET_TRACEBACK"
 # Advice of the library, in words of the command line.
 ADVICE = {
     "pass overwrite=True to replace it": "pass --force to replace it",
+    "pass salvage=True to read what is complete": "pass --salvage to write what is complete",
     "pass a file that save() wrote": "pass a model that hcnet learn wrote",
     "device='cuda' cannot": "--device cuda cannot",
     "pass device='cpu'": "pass --device cpu",

@@ -1,4 +1,4 @@
-"""Binary images with missing pixels, and the evidence that they give."""
+"""Binary images with missing pixels, the evidence that they give, and facts about pages."""
 
 from __future__ import annotations
 
@@ -30,6 +30,26 @@ class Noise:
     def k0(self) -> float:
         """Log-odds of R given that the pixel is off (negative)."""
         return float(np.log(self.p01) - np.log1p(-self.p10))
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """Pixels per unit of length, as a TIFF file has them: fractions of whole numbers."""
+
+    x: tuple[int, int]  # numerator and denominator
+    y: tuple[int, int]
+    unit: str = "inch"  # "none", "inch" or "centimetre"
+
+
+@dataclass(frozen=True, slots=True)
+class PageInfo:
+    """What a file says about a page beside its pixels."""
+
+    file: str = ""  # name of the file that the page comes from, without its folder
+    name: str = ""  # of the page, as TIFF files have it
+    same_file: bool = False  # whether the page before this one comes from the same file
+    min_is_white: bool = True  # whether the file has 0 for white, or for black
+    resolution: Resolution | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from strategies import COVERED
 
 import hcnet
-from hcnet import datasets, export, metrics, plotting, preprocessing, reading, reporting
+from hcnet import codec, datasets, export, metrics, plotting, preprocessing, reading, reporting
 
 # Tested elsewhere: a string, and a callback that tests/reporting tests.
 ELSEWHERE = {"hcnet.__version__", "hcnet.reporting.LiveReport", "hcnet.reading.PLACEHOLDER"}
@@ -16,7 +16,7 @@ INHERITED |= {"get_feature_names_out"}
 
 
 def public_names():
-    modules = (hcnet, datasets, export, plotting, preprocessing, reading, reporting)
+    modules = (hcnet, codec, datasets, export, plotting, preprocessing, reading, reporting)
     named = {f"{m.__name__}.{name}": getattr(m, name) for m in modules for name in m.__all__}
     for name, thing in vars(metrics).items():
         if inspect.isfunction(thing) and thing.__module__ == metrics.__name__ and name[0] != "_":

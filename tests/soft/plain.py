@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hcnet.soft import copying
-from hcnet.soft.coding import TEMPLATE
+from hcnet.soft.coding import NO_ROW, TEMPLATE
 from hcnet.soft.parts import Parts
 from hcnet.soft.pieces import Pieces
 
@@ -41,6 +41,16 @@ def shapes(rng, n, kinds=2, side=12):
         blot[k % side, :] = blot[:, -1] = blot[0, 0] = True
         blots.append(blot)
     return [blots[i % kinds] ^ (rng.random(blots[i % kinds].shape) < 0.04) for i in range(n)]
+
+
+def row_bits(pieces, i, parts, k, shift):
+    """Bits of the row of a piece in its line as a copy of a part that it is not in."""
+    if pieces.line[i] == NO_ROW:
+        return 0.0
+    row = pieces.top[i] + pieces.reference[i, 0] - shift[0] - pieces.line[i]
+    total, n = parts.level[k].tolist()
+    near = n > 0 and abs(row - total / n) <= 2
+    return -math.log2((n * near / 5 + 1 / 64) / (n + 1))
 
 
 def canvas(parts, k):

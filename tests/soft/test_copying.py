@@ -75,7 +75,7 @@ def gather(pieces, parts, assigned, shift, share=0.4):
     order, alone = np.arange(len(pieces)), np.full(len(pieces), 1e3)
     cost = np.ones((coding.CONTEXTS, 2), np.float32)
     given = order, pieces.arrays(), parts.arrays(), alone, assigned, shift
-    copying.reassign(*given, cost, share, 1e5)
+    copying.reassign(*given, cost, share, np.full(len(pieces), 17.0))
 
 
 def test_copies_are_gathered_released_and_moved():
@@ -124,7 +124,7 @@ def test_merging_keeps_all_copies(slack):
     alone = np.full(40, 150.0)
     given = pieces.arrays(), parts.arrays()
     bits = coding.price(*given, assigned, shift, 1, cost, np.zeros((0, 2)))
-    rest = alone, assigned, shift, bits, cost, slack, 1e5
+    rest = alone, assigned, shift, bits, cost, slack, np.full(40, 17.0)
     merged = merging.merge(np.arange(8), *given, *rest)
     assert merged >= 4
     check(*state)
@@ -136,14 +136,16 @@ def test_match_finds_the_part_that_costs_least(search):
     while search.step():
         pass
     pieces, known = search.pieces, search.parts.arrays(least=2)
-    given = pieces.arrays(), known, search.alone, search.cost, search.total, coding.NO_TABLE
-    part, shift, bits = copying.match(*given)
+    given = pieces.arrays(), known, search.alone, search.cost, search.place, coding.NO_TABLE
+    part, shift, bits = copying.match(*given, np.zeros(len(pieces)))
     assert ((part >= 0) == (bits < search.alone)).all()
     assert (bits <= search.alone).all()
     assert (search.parts.n[part[part >= 0]] > 1).all()
     assert (np.abs(shift) <= copying.FARTHEST).all()
     for i in np.flatnonzero(part >= 0)[::9]:
-        name = np.log2(search.total / search.parts.n[part[i]])
+        k = part[i]
+        name = search.place[i] - np.log2(search.parts.n[k])
+        name += plain.row_bits(pieces, i, search.parts, k, shift[i])
         alone = plain.copy_bits(pieces, i, search.parts, part[i], shift[i], 0, search.cost)
         assert bits[i] == pytest.approx(alone + name)
     # Most copies are found again.
@@ -162,7 +164,7 @@ def test_touching_copies_are_found_inside_a_piece(search):
     level = [np.pad(one, ((height - len(one), 0), (0, 0))) for one in bitmaps]
     pieces = plain.pieces_of([np.concatenate([level[0], level[j]], axis=1) for j in (1, 2)])
     usable = np.flatnonzero((parts.n >= 3) & (parts.mass >= 30 * parts.n))
-    tables = search.cost_alone, search.cost, search.total
+    tables = search.cost_alone, search.cost, np.full(2, np.median(search.place))
     rows, saved = cover(np.arange(2), pieces, parts, usable, np.full(2, -1), *tables)
     alone = coding.template_bits(pieces.arrays(), search.cost_alone)
     assert (saved > 0).all()

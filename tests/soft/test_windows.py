@@ -10,8 +10,8 @@ from hcnet import FeatureLearner
 from hcnet.engine.driver import Limits, run
 from hcnet.images import Images
 from hcnet.soft import coding
-from hcnet.soft.rules import without_lines
 from hcnet.soft.pieces import find_pieces, joined, many_pieces, selected
+from hcnet.soft.rules import without_lines
 from hcnet.soft.sizes import size_of_parts
 from hcnet.soft.soft_search import SoftSearch
 from hcnet.soft.windows import LENGTHS, ink_of, window_search

@@ -305,15 +305,15 @@ def pages(path: Path) -> Iterator[Page]:
     """The images of a file, each decoded when it is asked for."""
     if path.suffix.lower() in ARRAY_SUFFIXES:
         array = _images_array(path)
-        _check_size(path, array.shape[-1], array.shape[-2])
+        check_size(path, array.shape[-1], array.shape[-2])
         white = 255.0 if array.dtype == np.uint8 else None
         for number, shades in enumerate(array):
             yield Page(path, number, shades.reshape(-1, *shades.shape[-2:]), white)
         return
-    with _opened(path) as file:
+    with opened(path) as file:
         for number in range(getattr(file, "n_frames", 1)):
             file.seek(number)
-            _check_size(path, *file.size)
+            check_size(path, *file.size)
             shades, white = _shades(path, file)
             yield Page(path, number, shades[None], white)
 
@@ -322,12 +322,12 @@ def count_pages(path: Path) -> int:
     """The number of images in a file, without decoding any."""
     if path.suffix.lower() in ARRAY_SUFFIXES:
         return len(_images_array(path))
-    with _opened(path) as file:
+    with opened(path) as file:
         return int(getattr(file, "n_frames", 1))
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Image.Image]:
+def opened(path: Path) -> Iterator[Image.Image]:
     """An image file that is open; damage found meanwhile is reported with its name."""
     try:
         with warnings.catch_warnings():
@@ -343,7 +343,8 @@ def _opened(path: Path) -> Iterator[Image.Image]:
         ) from error
 
 
-def _check_size(path: Path, width: int, height: int) -> None:
+def check_size(path: Path, width: int, height: int) -> None:
+    """Raise an error if a page is enormous."""
     if width * height > (Image.MAX_IMAGE_PIXELS or np.inf):
         raise _too_large(path)
 

@@ -15,8 +15,9 @@ from hcnet.engine.driver import Measurement, look
 from hcnet.online.stream import Beliefs, Minibatch, Stream
 from hcnet.soft import coding
 from hcnet.soft.denoising import without_noise
+from hcnet.soft.lines import in_lines
 from hcnet.soft.parts import canvas_of
-from hcnet.soft.pieces import IntArray, Pieces, find_pieces, joined, selected
+from hcnet.soft.pieces import NO_GAPS, NO_LINES, IntArray, Pieces, find_pieces, joined, selected
 from hcnet.soft.soft_model import SOFT_MODEL, SoftModel, model_of
 from hcnet.soft.soft_search import Known, SoftSearch
 
@@ -66,7 +67,7 @@ class SoftStream(Stream):
         pages, _ = without_noise(images)
         groups = []
         for number, page in enumerate(pages):
-            groups.append(find_pieces(page, number, largest))
+            groups.append(in_lines(find_pieces(page, number, largest)))
             look()
         counts = keep * self.counts
         seed = int(self.rng.integers(2**32))
@@ -104,7 +105,12 @@ class SoftStream(Stream):
         _, first, inverse, n = np.unique(part[which], True, True, True)
         self.known = Known(
             # They lie on no page, and beside no other piece.
-            replace(selected(search.pieces, which), page=-1 - np.arange(len(which))),
+            replace(
+                selected(search.pieces, which),
+                page=-1 - np.arange(len(which)),
+                line=NO_LINES,
+                gap=NO_GAPS,
+            ),
             first[inverse],
             search.shift[which],
             search.cost,

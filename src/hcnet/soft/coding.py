@@ -1,11 +1,13 @@
 """Compiled loops over pieces and soft parts: the bits of a copy given its part, and by itself.
 
-``pieces`` is (ink, start, height, width, reference, hidden): bitmaps one after the other, and, if
-that is not empty, which of their pixels something else explains already: they cost nothing.
-``parts`` is (sums, start, height, width, reference, n, box, mass, side): a canvas per part, on
-which `sums` counts in how many of its n copies a pixel is on; `box` bounds what is on in some
-copies, `mass` is the sum of ``sums``, `side` the height and width of a copy.  A copy with the shift
-(dy, dx) lies with its reference point so far from that of the part.
+``pieces`` is (ink, start, height, width, reference, row, hidden): bitmaps one after the other;
+`row` is that of the reference point below the line of text around it; if `hidden` is not empty, it
+says which pixels something else explains already: they cost nothing.  ``parts`` is (sums, start,
+height, width, reference, n, box, mass, side, level): a canvas per part, on which `sums` counts in
+how many of its n copies a pixel is on; `box` bounds what is on in some copies, `mass` is the sum of
+``sums``, `side` the height and width of a copy, `level` the sum of the rows of the copies in a
+line, and their number.  A copy with the shift (dy, dx) lies with its reference point so far from
+that of the part.
 """
 
 from __future__ import annotations
@@ -18,6 +20,16 @@ LEVELS = 5
 CONTEXTS = LEVELS * 256 * 16
 NOTHING = np.zeros(0, np.float32)
 NO_TABLE = np.zeros((0, 2), np.float32)
+# The row of a piece that stands in no line of text.
+NO_ROW = -(2**31)
+# Rows that a copy may have in a line, and by how many copies of a part differ: lines are found to a
+# pixel or two.
+ROWS, NEAR_ROWS = 64, 2
+# In median heights: how far the letters of a line are looked for, how much their lower edges may
+# differ from that of a piece, and the least and largest height of a letter (dots have less).
+AROUND, LOWER, LETTER, TALLEST = 6.0, 1.0, 0.5, 3.0
+# So many letters around a piece are a line.
+LETTERS = 3
 # Earlier pixels of the page, as (rows, columns) from the pixel.
 TEMPLATE = np.array(
     [(0, -x) for x in range(1, 5)]
@@ -221,8 +233,8 @@ def _left_out(pieces, i, y0, x0, H, W):
 @called
 def copy_bits(pieces, i, parts, k, dy, dx, own, cost, counts, scratch):
     """Bits of a piece as a copy of a part; with `own` it is one of its copies, and left out."""
-    height, width, reference, hidden = pieces[2:]
-    sums, first, tall, wide, centre, n, box, _, _ = parts
+    height, width, reference, _, hidden = pieces[2:]
+    sums, first, tall, wide, centre, n, box, _, _, _ = parts
     H, W = tall[k], wide[k]
     y0 = centre[k, 0] + dy - reference[i, 0]
     x0 = centre[k, 1] + dx - reference[i, 1]
@@ -234,6 +246,35 @@ def copy_bits(pieces, i, parts, k, dy, dx, own, cost, counts, scratch):
     if hidden.size:
         against = _left_out(pieces, i, y0, x0, H, W)
     return coded(sums, first[k], W, n[k] - own, own, scratch, area, cost, counts, against)
+
+
+@called
+def row_bits(row, total, n):
+    """Bits of the row of a copy, given the rows of n others in lines of text and their sum.
+
+    It is near their mean, or anywhere in a line: one of n + 1 copies is.  A copy that stands in no
+    line has none.
+    """
+    if row == NO_ROW:
+        return 0.0
+    chance = 1.0 / ROWS
+    if abs(n * row - total) <= NEAR_ROWS * n:
+        chance += n / (2.0 * NEAR_ROWS + 1)
+    return -np.log2(chance / (n + 1))
+
+
+@entry
+def rows_price(pieces, parts, assigned, shift):
+    """Bits of the rows of all copies, each left out itself."""
+    row, level = pieces[5], parts[9]
+    bits = np.zeros(assigned.size)
+    for i in range(assigned.size):
+        k = assigned[i]
+        if k >= 0:
+            r, own = row[i], row[i] != NO_ROW
+            r -= own * shift[i, 0]
+            bits[i] = row_bits(r, level[k, 0] - own * r, level[k, 1] - own)
+    return bits
 
 
 @entry
@@ -258,7 +299,7 @@ def price(pieces, parts, assigned, shift, own, cost, counts):
 def differences(pieces, parts, assigned, shift):
     """In how many pixels each piece differs from the majority of its part."""
     ink, start, height, width, reference = pieces[:5]
-    sums, first, tall, wide, centre, n, box, _, _ = parts
+    sums, first, tall, wide, centre, n, box, _, _, _ = parts
     found = np.zeros(assigned.size, np.int64)
     for i in range(assigned.size):
         k, h, w = assigned[i], height[i], width[i]
@@ -273,3 +314,38 @@ def differences(pieces, parts, assigned, shift):
                     b = ink[start[i] + (y - y0) * w + x - x0] > 0
                 found[i] += a != b
     return found
+
+
+@entry
+def lines(top, left, height, width, median):
+    """The row that each piece stands on, and the columns between it and the piece to the left.
+
+    The pieces are sorted by their left sides.
+    """
+    N = top.size
+    line, gap = np.full(N, NO_ROW), np.full(N, NO_ROW)
+    room = np.zeros(N, np.int64)
+    first = 0
+    for i in range(N):
+        bottom, right = top[i] + height[i], left[i] + width[i]
+        while left[first] < left[i] - 2 * AROUND * median:
+            first += 1
+        found = 0
+        nearest = NO_ROW
+        j = first
+        while j < N and left[j] <= right + AROUND * median:
+            below = top[j] + height[j]
+            if j != i and height[j] >= LETTER * median and height[j] <= TALLEST * median:
+                near = left[j] + width[j] >= left[i] - AROUND * median
+                if near and abs(below - bottom) <= LOWER * median:
+                    room[found] = below
+                    found += 1
+            common = min(below, bottom + median) - max(top[j], top[i] - median)
+            if j < i and common > 0 and abs(below - bottom) <= LOWER * median:
+                nearest = max(nearest, left[j] + width[j])
+            j += 1
+        if found >= LETTERS:
+            line[i] = np.sort(room[:found])[found // 2]
+            if nearest > NO_ROW:
+                gap[i] = left[i] - nearest
+    return line, gap

@@ -8,7 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from hcnet.engine.cpu_compilation import called, entry, inlined
-from hcnet.soft.coding import NO_TABLE, NOTHING, coded, copy_bits, template_context
+from hcnet.soft.coding import (
+    NO_ROW,
+    NO_TABLE,
+    NOTHING,
+    coded,
+    copy_bits,
+    row_bits,
+    template_context,
+)
 
 # Shifts of copies around the centres of mass, and candidates that are priced in bits.
 FARTHEST = 3
@@ -20,15 +28,16 @@ SURE = 0.8
 JOINED = 0.75
 # Pieces are not gathered, and parts are not merged, if they surely differ in a square of so many.
 APART = 0.35
-# A broken copy may lack ink in one rectangle, whose corners cost so many bits, up to this share.
-CORNERS, LACKING = 18.0, 0.3
+# A broken copy may lack ink in rectangles, whose corners cost so many bits: up to this share if
+# it is in pieces, and if it hangs together.  P is no R that lacks its leg.
+CORNERS, LACKING, CRACKED = 18.0, 0.3, 0.1
 
 
 @called
 def add(pieces, i, parts, k, dy, dx, sign):
     """Add a copy to a part, or take it away."""
-    ink, start, height, width, reference = pieces[:5]
-    sums, first, tall, wide, centre, n, box, mass, _ = parts
+    ink, start, height, width, reference, row = pieces[:6]
+    sums, first, tall, wide, centre, n, box, mass, _, level = parts
     y0 = centre[k, 0] + dy - reference[i, 0]
     x0 = centre[k, 1] + dx - reference[i, 1]
     h, w = height[i], width[i]
@@ -45,13 +54,16 @@ def add(pieces, i, parts, k, dy, dx, sign):
         box[k, 2] = min(box[k, 2], max(x0, 1))
         box[k, 3] = max(box[k, 3], min(x0 + w, wide[k] - 1))
     n[k] += sign
+    if row[i] != NO_ROW:
+        level[k, 0] += sign * (row[i] - dy)
+        level[k, 1] += sign
 
 
 @inlined
 def distance_to(pieces, i, parts, k, dy, dx):
     """Mean number of pixels in which a piece differs from the copies of a part."""
     ink, start, height, width, reference = pieces[:5]
-    sums, first, tall, wide, centre, n, _, mass, _ = parts
+    sums, first, tall, wide, centre, n, _, mass, _, _ = parts
     y0 = centre[k, 0] + dy - reference[i, 0]
     x0 = centre[k, 1] + dx - reference[i, 1]
     h, w, m = height[i], width[i], n[k]
@@ -157,7 +169,7 @@ def _copy_differs(pieces, i, parts, o, dy, dx, block, above, broken):
     A broken one may lack ink; what it has must fit.
     """
     ink, start, height, width, reference = pieces[:5]
-    sums, first, tall, wide, centre, n, box, _, _ = parts
+    sums, first, tall, wide, centre, n, box, _, _, _ = parts
     h, w = height[i], width[i]
     oy = centre[o, 0] + dy - reference[i, 0]
     ox = centre[o, 1] + dx - reference[i, 1]
@@ -184,7 +196,7 @@ def _copy_differs(pieces, i, parts, o, dy, dx, block, above, broken):
 @called
 def move_out(pieces, parts, k, assigned, shift):
     """Give part k, which its piece has left, to the canvas of another of its copies; return it."""
-    sums, first, tall, wide, centre, n, box, mass, _ = parts
+    sums, first, tall, wide, centre, n, box, mass, _, level = parts
     j = -1
     for i in range(assigned.size):
         if assigned[i] == k:
@@ -194,7 +206,7 @@ def move_out(pieces, parts, k, assigned, shift):
             add(pieces, i, parts, j, shift[i, 0], shift[i, 1], 1)
     for q in range(tall[k] * wide[k]):
         sums[first[k] + q] = 0
-    mass[k] = n[k] = 0
+    mass[k] = n[k] = level[k, 0] = level[k, 1] = 0
     oy, ox = centre[j, 0] - centre[k, 0], centre[j, 1] - centre[k, 1]
     box[j, 0], box[j, 1] = max(box[k, 0] + oy, 1), min(box[k, 1] + oy, tall[j] - 1)
     box[j, 2], box[j, 3] = max(box[k, 2] + ox, 1), min(box[k, 3] + ox, wide[j] - 1)
@@ -202,29 +214,32 @@ def move_out(pieces, parts, k, assigned, shift):
 
 
 @called
-def _cheapest(pieces, i, parts, near, shifts, found, block, cost, total, alone, work):
+def _cheapest(pieces, i, parts, near, shifts, found, block, cost, place, alone, lacking, work):
     """Of the nearest parts, the one that a piece costs least as a copy of, and the bits.
 
     A piece is no copy of a part from which it surely differs in a block of pixels.  If `alone`, the
     bits of pixels without a part, is not empty, the piece may be broken.
     """
     scratch, above, none, patch = work
+    level = parts[9]
     broken = alone.size > 0
     best, bits = -1, np.inf
     for j in range(found):
         k, dy, dx = near[j], shifts[j, 0], shifts[j, 1]
         b = copy_bits(pieces, i, parts, k, dy, dx, 0, cost, none, scratch)
-        b += np.log2(total / parts[5][k])
+        r = pieces[5][i]
+        r -= dy if r != NO_ROW else 0
+        b += place + row_bits(r, level[k, 0], level[k, 1]) - np.log2(parts[5][k])
         if broken:
-            b -= max(_lacking(parts, k, cost, alone, scratch, patch) - CORNERS, 0.0)
+            b -= _lacking(parts, k, cost, alone, lacking, scratch, patch)
         if b < bits and not _copy_differs(pieces, i, parts, k, dy, dx, block, above, broken):
             best, bits = j, b
     return best, bits
 
 
 @called
-def _lacking(parts, k, cost, alone, scratch, patch):
-    """Most bits saved if a rectangle of a copy without ink is coded without its part.
+def _lacking(parts, k, cost, alone, share, scratch, patch):
+    """Bits saved if rectangles of a copy without ink are coded without its part, the best first.
 
     The copy lies in `scratch`.
     """
@@ -239,7 +254,24 @@ def _lacking(parts, k, cost, alone, scratch, patch):
             area = y, y + 1, x, x + 1
             bits = coded(sums, first, W, n, 0, scratch, area, cost, none, NOTHING)
             patch[q] = bits - alone[template_context(scratch, 0, H, W, y, x), 0]
-    most = 0.0
+    saved, lost = 0.0, 0
+    while True:
+        most, gone, top, bottom, left, right = _rectangle(
+            parts, k, patch, share * parts[7][k] - lost
+        )
+        if most <= CORNERS:
+            return saved
+        saved, lost = saved + most - CORNERS, lost + gone
+        for y in range(top, bottom):
+            for x in range(left, right):
+                patch[y * W + x] = 0.0
+
+
+@called
+def _rectangle(parts, k, patch, room):
+    """The rectangle with the largest sum, its ink in all copies, at most `room`, and its bounds."""
+    sums, first, H, W = parts[0], parts[1][k], parts[2][k], parts[3][k]
+    most, best = 0.0, (0, 0, 0, 0, 0)
     columns = np.zeros(W)
     for top in range(1, H - 1):
         for x in range(W):
@@ -256,9 +288,9 @@ def _lacking(parts, k, cost, alone, scratch, patch):
                     for y in range(top, bottom + 1):
                         for u in range(left, x + 1):
                             gone += sums[first + y * W + u]
-                    if gone <= LACKING * parts[7][k]:
-                        most = run
-    return most
+                    if gone <= room:
+                        most, best = run, (gone, top, bottom + 1, left, x + 1)
+    return most, *best
 
 
 @inlined
@@ -270,10 +302,11 @@ def _workspace(pieces, parts):
 
 
 @entry
-def match(pieces, parts, alone, cost, total, cost_alone):
+def match(pieces, parts, alone, cost, place, cost_alone, lacking):
     """The part that each piece costs least with (-1: by itself), its shift, and the bits.
 
-    Pieces may be broken if `cost_alone`, the bits of pixels without a part, is not empty.
+    Pieces may be broken if `cost_alone`, the bits of pixels without a part, is not empty; they may
+    lack so large a share of their ink.
     """
     work = _workspace(pieces, parts)
     near = np.zeros(CANDIDATES, np.int64)
@@ -286,7 +319,7 @@ def match(pieces, parts, alone, cost, total, cost_alone):
         area, edges = _extent(pieces, i)
         block = max(2.0, 2 * JOINED * area / edges)
         found = _nearest(pieces, i, parts, area, -1, near, distance, shifts)
-        given = near, shifts, found, block, cost, total, cost_alone, work
+        given = near, shifts, found, block, cost, place[i], cost_alone, lacking[i], work
         j, b = _cheapest(pieces, i, parts, *given)
         if b < bits[i]:
             part[i], bits[i] = near[j], b
@@ -295,7 +328,7 @@ def match(pieces, parts, alone, cost, total, cost_alone):
 
 
 @entry
-def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, total):
+def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, place):
     """Take each copy out of its part and put it where it costs least.
 
     With a threshold it joins the nearest part instead that differs in less than this share of its
@@ -327,7 +360,7 @@ def reassign(order, pieces, parts, alone, assigned, shift, cost, threshold, tota
                     best = j
                     break
         else:
-            given = near, shifts, found, block, cost, total, NO_TABLE, work
+            given = near, shifts, found, block, cost, place[i], NO_TABLE, 0.0, work
             best, b = _cheapest(pieces, i, parts, *given)
             if b >= alone[i]:
                 best = -1
@@ -365,7 +398,7 @@ def realign(which, pieces, parts, assigned, shift, cost):
 @entry
 def tighten(parts):
     """Bound each part anew by the pixels that are on in a twentieth of its copies."""
-    sums, first, tall, wide, _, n, box, _, _ = parts
+    sums, first, tall, wide, _, n, box, _, _, _ = parts
     for k in range(n.size):
         if n[k] == 0:
             continue

@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from hcnet.engine.cpu_compilation import called, entry, inlined
-from hcnet.soft.coding import coded, draw, template_context
+from hcnet.soft.coding import NO_ROW, coded, draw, row_bits, template_context
 
-# The share of a part's ink that the piece may lack, that no other part may have claimed, and that
-# may lie behind missing pixels; the share of the piece's ink that may be left over.
-LOOSE = 0.15
+# The share of a part's ink that the piece may lack (with 0.15, common letters that touch were not
+# found), that no other part may have claimed, and that may lie behind missing pixels; the share of
+# the piece's ink, more than a pixel away from its parts, that may be left over (with 0.12, E is F).
+LOOSE = 0.25
 CLAIM = 0.6
 MOST_HIDDEN = 0.7
-LEFT = 0.12
+LEFT = 0.06
 # Pixels by which the box of a part may reach over the piece: copies may be smaller.
 OVER = 3
 # Proposals of a piece, and bits that one may cost more before others explain what it cannot.
 PROPOSALS = 2000
 PENALTY = 60.0
+# Least ink of a letter that no part explains.
+LEAST = 30
 # A position is priced if none beside it has so many times its hits.
 NEAR = 1.04
 # Of parts that save as much, the one with more ink is right: ink that is left costs so many bits.
@@ -29,7 +32,7 @@ NO_BITS = np.float32(1e-9)
 @called
 def _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against):
     """Bits that a part saves with the corner of its box at a point of a piece."""
-    sums, first, tall, wide, _, n, box, _, _ = parts
+    sums, first, tall, wide, _, n, box, _, _, _ = parts
     h, w, W = pieces[2][i], pieces[3][i], wide[k]
     draw(pieces, i, box[k, 0] - y0, box[k, 2] - x0, tall[k], W, scratch)
     for y in range(box[k, 0], box[k, 1]):
@@ -53,17 +56,46 @@ def _peak(hits, q, down, across):
     return True
 
 
+@called
+def _left_over(ink, base, bits, h, w, rows, box):
+    """Ink of a piece beside its parts that they should explain, and that of other letters.
+
+    Columns between parts, with as much ink as a part and at least half as high as the piece, are
+    other letters; they stay by themselves.
+    """
+    inside = np.zeros(w, np.bool_)
+    for j in range(rows.shape[0]):
+        k, x0 = rows[j, 1], rows[j, 3]
+        for x in range(max(x0, 0), min(x0 + box[k, 3] - box[k, 2], w)):
+            inside[x] = True
+    left = other = 0
+    x = 0
+    while x < w:
+        end, on, top, bottom = x, 0, h, 0
+        while end < w and inside[end] == inside[x]:
+            for y in range(h):
+                if ink[base + y * w + end] and bits[y * w + end] >= 0:
+                    on += 1
+                    top, bottom = min(top, y), max(bottom, y + 1)
+            end += 1
+        if not inside[x] and on >= LEAST and 2 * (bottom - top) >= h:
+            other += on
+        else:
+            left += on
+        x = end
+    return left, other
+
+
 @entry
-def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, found):
+def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, found):
     """Explain pieces by several parts inside them.
 
     Writes rows of piece, part, and the corner of the part's box in the piece to `found`, as far as
     there is room.  Returns their number, and the bits that they save for every piece.  If `hidden`,
     which says of every pixel whether it is missing, is not empty, one part is enough.
     """
-    ink, start, height, width, _ = pieces[:5]
-    known = pieces[5]
-    sums, first, tall, wide, _, n, box, mass, _ = parts
+    ink, start, height, width, reference, row_of, known = pieces
+    sums, first, tall, wide, centre, n, box, mass, _, level = parts
     scratch = np.zeros(np.max(tall * wide), np.uint8)
     against = np.zeros(scratch.size, np.float32)
     largest = room = 0
@@ -77,6 +109,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, fo
     hits = np.zeros(room, np.int64)
     gain = np.zeros(PROPOSALS)
     claim = np.zeros(PROPOSALS)
+    names = np.zeros(PROPOSALS)
     rows = np.zeros((PROPOSALS, 3), np.int64)
     saved = np.zeros(start.size)
     written = 0
@@ -138,7 +171,11 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, fo
                 y0, x0 = q // across - OVER, q % across - OVER
                 g = _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against)
                 if g > -PENALTY:
-                    gain[count] = g - np.log2(total / n[k])
+                    r = row_of[i]
+                    if r != NO_ROW:
+                        r += y0 + centre[k, 0] - box[k, 0] - reference[i, 0]
+                    names[count] = row_bits(r, level[k, 0], level[k, 1]) - np.log2(n[k])
+                    gain[count] = g - place[i] - names[count]
                     claim[count] = hits[q] / n[k]
                     rows[count, 0], rows[count, 1], rows[count, 2] = k, y0, x0
                     count += 1
@@ -184,15 +221,15 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, total, fo
                 if mine < CLAIM * all_on and not hidden.size:
                     continue
                 g = _gain(pieces, i, parts, k, v, u, bits, cost, scratch, against)
-                gain[kept] = g - np.log2(total / n[k])
+                names[kept] = names[j]
+                gain[kept] = g - place[i] - names[j]
                 claim[kept] = mine
                 rows[kept, 0], rows[kept, 1], rows[kept, 2] = k, v, u
                 kept += 1
             count = kept
-        left = 0
-        for q in range(h * w):
-            left += free[q]
-        several = written >= before_i + 2 and left <= LEFT * ink_to[h * side + w]
+        left, other = _left_over(ink, start[i], bits, h, w, found[before_i:written], box)
+        ink_i = ink_to[h * side + w] - other
+        several = written >= before_i + 2 and left <= LEFT * ink_i
         if not several and not hidden.size:
             written, saved[i] = before_i, 0.0
     return written, saved

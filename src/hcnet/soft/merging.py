@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hcnet.engine.cpu_compilation import called, entry, inlined
-from hcnet.soft.coding import copy_bits
+from hcnet.soft.coding import NO_ROW, copy_bits, row_bits
 from hcnet.soft.copying import FARTHEST, add, similar
 
 # Copies of a part that are priced when it may be merged with a smaller one.
@@ -17,7 +17,7 @@ DIFFERENT, SQUARE = 0.43, 0.6
 @called
 def _overlay(parts, k, o, dy, dx):
     """Mean number of pixels in which the majority of part k differs from the copies of part o."""
-    sums, first, tall, wide, centre, n, box, mass, _ = parts
+    sums, first, tall, wide, centre, n, box, mass, _, _ = parts
     oy, ox = centre[o, 0] - centre[k, 0] + dy, centre[o, 1] - centre[k, 1] + dx
     d = mass[o]
     left, right = max(box[k, 2], -ox), min(box[k, 3], wide[o] - ox)
@@ -36,7 +36,7 @@ def _parts_differ(parts, k, o, dy, dx, side):
     The difference of the shares of copies in which a pixel is on, averaged over the square, tells a
     stroke, wherever its edges are, from an edge that has moved.
     """
-    sums, first, tall, wide, centre, n, box, _, _ = parts
+    sums, first, tall, wide, centre, n, box, _, _, _ = parts
     oy, ox = centre[o, 0] - centre[k, 0] + dy, centre[o, 1] - centre[k, 1] + dx
     top, bottom = min(box[k, 0], box[o, 0] - oy), max(box[k, 1], box[o, 1] - oy)
     left, right = min(box[k, 2], box[o, 2] - ox), max(box[k, 3], box[o, 3] - ox)
@@ -73,21 +73,29 @@ def _pour(pieces, i, following, parts, o, shift, dy, dx, sign):
 
 
 @inlined
-def _energy(n, alone, bits, total):
+def _energy(n, alone, bits, places):
     """Bits of a part and its copies: of the first by itself, of the others given the part."""
     if n == 1:
         return alone
-    return alone / n + (1 - 1 / n) * bits + n * np.log2(total / n)
+    return alone / n + (1 - 1 / n) * bits + places - n * np.log2(n)
+
+
+@inlined
+def _rows(level, k, o, dy, n):
+    """Bits of the rows of the n copies of part k as copies of part o, shifted by dy."""
+    m, own = level[k, 1], k == o
+    row = level[k, 0] // m - dy if m else NO_ROW
+    return n * row_bits(row, level[o, 0] - own * row, level[o, 1] - own * (m > 0))
 
 
 @entry
-def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, total):
+def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, place):
     """Put each part into a larger one, if both together then cost less.
 
     With a slack, variants of a part are put together: up to so many bits per pixel of the edge and
     copy more, if only their edges differ.  Returns how many were merged.
     """
-    sums, first, tall, wide, _, n, box, _, side = parts
+    sums, first, tall, wide, _, n, box, _, side, level = parts
     scratch = np.zeros(np.max(tall * wide), np.uint8)
     none = np.zeros((0, 2))
     head = np.full(n.size, -1)
@@ -155,15 +163,18 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, total
                 or box[k, 3] + ox >= wide[o]
             ):
                 continue
+            rows_k, rows_o = _rows(level, k, k, 0, nk), _rows(level, k, o, dy, nk)
             for q in range(4):
                 saved[q] = box[o, q]
             _pour(pieces, head[k], following, parts, o, shift, dy, dx, 1)
             box[o, 0], box[o, 1] = min(box[o, 0], box[k, 0] + oy), max(box[o, 1], box[k, 1] + oy)
             box[o, 2], box[o, 3] = min(box[o, 2], box[k, 2] + ox), max(box[o, 3], box[k, 3] + ox)
             alone_k = alone_o = bits_k = bits_o = new_k = new_o = old_o = 0.0
+            place_k = place_o = 0.0
             i, seen = head[k], 0
             while i >= 0:
                 alone_k += alone[i]
+                place_k += place[i]
                 bits_k += bits[i]
                 if seen < 2 * SAMPLE:
                     new_k += copy_bits(
@@ -186,6 +197,7 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, total
             seen = 0
             while i >= 0:
                 alone_o += alone[i]
+                place_o += place[i]
                 bits_o += bits[i]
                 members += 1
                 if step % every == 0:
@@ -198,8 +210,9 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, total
                 i = following[i]
             gain = members / max(seen, 1)
             both = bits_o + (new_o - old_o) * gain + new_k
-            before = _energy(nk, alone_k, bits_k, total) + _energy(no, alone_o, bits_o, total)
-            after = _energy(nk + no, alone_k + alone_o, both, total)
+            before = _energy(nk, alone_k, bits_k, place_k + rows_k)
+            before += _energy(no, alone_o, bits_o, place_o)
+            after = _energy(nk + no, alone_k + alone_o, both, place_k + place_o + rows_o)
             if after >= before + slack * edges * nk:
                 _pour(pieces, head[k], following, parts, o, shift, dy, dx, -1)
                 for q in range(4):
@@ -217,7 +230,7 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, total
             following[i] = head[o]
             head[o], head[k] = head[k], -1
             n[k] = 0
-            parts[7][k] = 0
+            parts[7][k] = level[k, 0] = level[k, 1] = 0
             for q in range(tall[k] * wide[k]):
                 sums[first[k] + q] = 0
             merged += 1

@@ -37,13 +37,14 @@ class Parts:
         self.reference = reference + _margin(side)
         self.n, self.mass = np.zeros(K, np.int64), np.zeros(K, np.int64)
         self.box = np.zeros((K, 4), np.int64)
+        self.level = np.zeros((K, 2), np.int64)
         self.side = side
 
     def arrays(self, least: int = 1) -> tuple[NDArray[np.generic], ...]:
         """The parts with at least so many copies."""
         n = np.where(self.n >= least, self.n, 0) if least > 1 else self.n
         first = self.sums, self.start, self.height, self.width, self.reference
-        return *first, n, self.box, self.mass, self.side
+        return *first, n, self.box, self.mass, self.side, self.level
 
     def counts(self, k: int) -> NDArray[np.int32]:
         """In how many copies each pixel of the box is on."""
@@ -61,7 +62,7 @@ def cover(
     assigned: IntArray,
     cost_alone: Table,
     cost: Table,
-    total: float,
+    place: NDArray[np.float64],
     hidden: NDArray[np.uint8] = NO_PIXELS,
 ) -> tuple[IntArray, NDArray[np.float64]]:
     """Explain pieces by several parts: rows of piece, part and corner, and the bits saved.
@@ -74,7 +75,7 @@ def cover(
         some = which[at : at + CHUNK]
         room = np.zeros((20 * len(some), 4), np.int64)
         given = pieces.arrays(), hidden, parts.arrays(), usable, assigned
-        n, more = covering.cover(some, *given, cost_alone, cost, total, room)
+        n, more = covering.cover(some, *given, cost_alone, cost, place, room)
         rows.append(room[:n])
         saved += more
     return np.concatenate(rows), saved

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from hcnet.images import BoolArray
-from hcnet.soft import coding
+from hcnet.soft import coding, copying
 from hcnet.soft.rules import without_lines
 
 IntArray = NDArray[np.int64]
@@ -33,6 +33,9 @@ MANY, LARGE = 60, 20
 LINE = 96
 
 
+NO_LINES, NO_GAPS = np.zeros(0, np.int64), np.zeros(0)
+
+
 @dataclass(frozen=True, eq=False)
 class Pieces:
     """Bitmaps of different sizes one after the other, and where they lie on the pages.
@@ -47,6 +50,12 @@ class Pieces:
     width: IntArray
     start: IntArray  # of each bitmap in `ink`
     ink: NDArray[np.uint8]
+    line: IntArray = field(
+        default_factory=NO_LINES.copy
+    )  # row on which the letters around stand (see `lines`)
+    gap: NDArray[np.float64] = field(
+        default_factory=NO_GAPS.copy
+    )  # bits of the columns to the letter on the left
     hidden: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     area: IntArray = field(init=False)
     reference: IntArray = field(init=False)  # (n, 2): the centre of mass, in the bitmap
@@ -55,6 +64,9 @@ class Pieces:
         area, reference = coding.moments(self.ink, self.start, self.height, self.width)
         object.__setattr__(self, "area", area)
         object.__setattr__(self, "reference", reference)
+        if len(self.line) != len(area):
+            object.__setattr__(self, "line", np.full(len(area), coding.NO_ROW))
+            object.__setattr__(self, "gap", np.full(len(area), np.nan))
 
     def __len__(self) -> int:
         """Number of pieces."""
@@ -67,7 +79,10 @@ class Pieces:
 
     def arrays(self) -> tuple[NDArray[np.generic], ...]:
         """The bitmaps as compiled loops take them."""
-        return self.ink, self.start, self.height, self.width, self.reference, self.hidden
+        row = np.where(
+            self.line > coding.NO_ROW, self.top + self.reference[:, 0] - self.line, coding.NO_ROW
+        )
+        return self.ink, self.start, self.height, self.width, self.reference, row, self.hidden
 
 
 def selected(pieces: Pieces, which: IntArray) -> Pieces:
@@ -79,27 +94,26 @@ def selected(pieces: Pieces, which: IntArray) -> Pieces:
         np.concatenate([np.zeros(0, np.uint8), *(pixels[one] for one in at)])
         for pixels in (pieces.ink, pieces.hidden)
     )
-    names = "page", "top", "left", "height", "width"
-    page, top, left, height, width = (getattr(pieces, name)[which] for name in names)
-    return Pieces(page, top, left, height, width, start[:-1], ink, hidden)
+    names = "page", "top", "left", "height", "width", "line", "gap"
+    page, top, left, height, width, line, gap = (getattr(pieces, name)[which] for name in names)
+    return Pieces(page, top, left, height, width, start[:-1], ink, line, gap, hidden)
 
 
 def joined(groups: list[Pieces]) -> Pieces:
     """The pieces of several pages, one after the other."""
     shifts = np.cumsum([0] + [g.ink.size for g in groups[:-1]])
     start = [g.start + s for g, s in zip(groups, shifts, strict=True)]
-    names = "page", "top", "left", "height", "width"
-    page, top, left, height, width = (
+    names = "page", "top", "left", "height", "width", "ink", "line", "gap"
+    page, top, left, height, width, ink, line, gap = (
         np.concatenate([getattr(g, name) for g in groups]) for name in names
     )
-    ink = np.concatenate([g.ink for g in groups])
     hidden = np.zeros(0, np.uint8)
     if any(g.hidden.size for g in groups):
         none = [np.zeros(g.ink.size, np.uint8) for g in groups]
         hidden = np.concatenate(
             [g.hidden if g.hidden.size else n for g, n in zip(groups, none, strict=True)]
         )
-    return Pieces(page, top, left, height, width, np.concatenate(start), ink, hidden)
+    return Pieces(page, top, left, height, width, np.concatenate(start), ink, line, gap, hidden)
 
 
 def many_pieces(pages: list[BoolArray]) -> bool:
@@ -223,7 +237,27 @@ def unions(pieces: Pieces, pairs: IntArray) -> Pieces:
         for one in pair:
             y, x = pieces.top[one] - top[q], pieces.left[one] - left[q]
             canvas[y : y + pieces.height[one], x : x + pieces.width[one]] |= pieces.bitmap(one)
-    return Pieces(pieces.page[i], top, left, height, width, start[:-1], ink)
+    # The larger piece tells the line, the left one its gap.
+    line = pieces.line[np.where(pieces.area[i] >= pieces.area[j], i, j)]
+    gap = pieces.gap[np.where(pieces.left[i] <= pieces.left[j], i, j)]
+    return Pieces(pieces.page[i], top, left, height, width, start[:-1], ink, line, gap)
+
+
+def with_cracked(pairs: IntArray, which: BoolArray) -> tuple[IntArray, NDArray[np.float64]]:
+    """Pairs of pieces and single ones, as pairs with themselves; the ink that each may lack."""
+    single = np.flatnonzero(which)
+    lacking = np.repeat([copying.LACKING, copying.CRACKED], [len(pairs), len(single)])
+    return np.concatenate([pairs, np.stack([single, single], axis=1)]), lacking
+
+
+def best_pairs(pairs: IntArray, gain: NDArray[np.float64]) -> IntArray:
+    """Which pairs to put together: those that gain most first, and no piece twice."""
+    taken, chosen = np.zeros(int(pairs.max(initial=-1)) + 1, bool), []
+    for q in np.argsort(-gain, kind="stable").tolist():
+        if gain[q] > 0 and not taken[pairs[q]].any():
+            taken[pairs[q]] = True
+            chosen.append(q)
+    return np.array(chosen, np.int64)
 
 
 def smallest_box(pixels: BoolArray) -> IntArray:

@@ -15,6 +15,7 @@ from hcnet.images import BoolArray, Images
 from hcnet.progress import Progress
 from hcnet.soft import coding
 from hcnet.soft.denoising import without_noise
+from hcnet.soft.lines import in_lines
 from hcnet.soft.pieces import find_pieces, joined, many_pieces
 from hcnet.soft.sizes import largest_of
 from hcnet.soft.soft_model import SoftExplanation, SoftModel, model_of
@@ -84,7 +85,7 @@ def learn_soft(
     progress = progress or Progress()
     began = time.perf_counter()
     pages, noise = without_noise(images)
-    pieces = joined([find_pieces(page, n, largest) for n, page in enumerate(pages)])
+    pieces = joined([in_lines(find_pieces(page, n, largest)) for n, page in enumerate(pages)])
     seed = int(rng.integers(2**32))
     search = SoftSearch(pages, pieces, seed)
 

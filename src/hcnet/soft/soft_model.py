@@ -21,9 +21,21 @@ from hcnet.model import PARTS_MODEL
 from hcnet.soft import coding, copying
 from hcnet.soft.channel import Table, bits_of, chances
 from hcnet.soft.denoising import flip_rates, without_flips, without_noise
+from hcnet.soft.lines import in_lines, places
 from hcnet.soft.parts import Parts, cover
-from hcnet.soft.pieces import IntArray, Pieces, find_pieces, smallest_box
-from hcnet.soft.soft_search import COPIES, PIXELS, SEVERAL, SoftSearch
+from hcnet.soft.pieces import (
+    IntArray,
+    Pieces,
+    best_pairs,
+    find_pieces,
+    joined,
+    neighbours,
+    selected,
+    smallest_box,
+    unions,
+    with_cracked,
+)
+from hcnet.soft.soft_search import COPIES, GAP, PIXELS, SEVERAL, SoftSearch
 from hcnet.soft.windows import LENGTHS as LINES
 from hcnet.soft.windows import cut_pieces, ink_of
 
@@ -58,6 +70,7 @@ class SoftModel:
     copies: IntArray  # (F,)
     alone: NDArray[np.float64]  # (F,): bits of a copy by itself
     total: float  # pixels that the parts were learned from, times e
+    levels: IntArray  # (F, 2): sum of rows of copies' corners in lines of text, and their number
     chance: NDArray[np.float32]  # that a pixel is on, by its context with a part
     chance_alone: NDArray[np.float32]  # and without one
     image_size: tuple[int, int]
@@ -126,6 +139,8 @@ class SoftModel:
             mass = max(float(p.sum()), 1e-9)
             reference[f] = np.rint([(rows * p).sum() / mass, (columns * p).sum() / mass])
         parts = Parts(self.sizes, reference)
+        parts.level[:] = self.levels
+        parts.level[:, 0] += self.levels[:, 1] * reference[:, 0]
         parts.n[:], parts.side = self.copies, np.maximum(self.sizes - 2, 1)  # without the margin
         at = 0
         for f, (h, w) in enumerate(self.sizes.tolist()):
@@ -163,9 +178,9 @@ class SoftModel:
 
         What is left is cut at lines, as in learning, if that saves bits.
         """
-        pieces = find_pieces(page, number)
+        pieces = in_lines(find_pieces(page, number))
         alone = coding.template_bits(pieces.arrays(), self.cost_alone)
-        rows, bits, which = self._explain_pieces(pieces, alone)
+        rows, bits, pieces, which = self._explain_pieces(pieces, alone)
         left = page & ~ink_of(pieces, which, page, number)
         rest = float(coding.page_bits(left.view(np.uint8), self.cost_alone))
         best = rows, bits, rest
@@ -173,8 +188,8 @@ class SoftModel:
             cut = cut_pieces(left, number, length, None, self.cost_alone)
             if cut is None:
                 break
-            more, also, which = self._explain_pieces(cut.pieces, cut.bits)
-            unexplained = left & ~ink_of(cut.pieces, which, page, number) | cut.lines
+            more, also, pieces, which = self._explain_pieces(cut.pieces, cut.bits)
+            unexplained = left & ~ink_of(pieces, which, page, number) | cut.lines
             rest = float(coding.page_bits(unexplained.view(np.uint8), self.cost_alone))
             if bits + also + rest < best[1] + best[2]:
                 best = np.concatenate([rows, more]), bits + also, rest
@@ -184,24 +199,28 @@ class SoftModel:
 
     def _explain_pieces(
         self, pieces: Pieces, alone: NDArray[np.float64]
-    ) -> tuple[IntArray, float, IntArray]:
-        """Rows of page, part and corner; the bits of the pieces they explain, and which those are.
+    ) -> tuple[IntArray, float, Pieces, IntArray]:
+        """Rows of page, part and corner, the bits of what they explain, and the explained pieces.
 
-        A piece has `alone` bits without parts.
+        A piece has `alone` bits without parts.  Broken pieces are put together: the pieces that are
+        returned are those that the last array numbers.
         """
         if not (len(pieces) and len(self.sizes)):
-            return np.zeros((0, 4), np.int64), 0.0, np.zeros(0, np.int64)
-        parts, total = self._parts, self.total
-        given = pieces.arrays(), parts.arrays(), alone, self.cost, total, coding.NO_TABLE
-        part, shift, bits = copying.match(*given)
+            return np.zeros((0, 4), np.int64), 0.0, pieces, np.zeros(0, np.int64)
+        parts, place = self._parts, self._places(pieces)
+        given = pieces.arrays(), parts.arrays(), alone, self.cost, place, coding.NO_TABLE
+        part, shift, bits = copying.match(*given, np.zeros(len(pieces)))
+        if not pieces.hidden.size:
+            pieces, part, shift, bits = self._mended(pieces, part, shift, bits)
         copies = np.flatnonzero(part >= 0)
         k = part[copies]
         corner = (
             pieces.reference[copies] - parts.reference[k] - shift[copies] + parts.box[k][:, ::2]
         )
         rest = np.flatnonzero((part < 0) & (pieces.area >= SEVERAL))
+        place = self._places(pieces)
         usable = np.flatnonzero((parts.n >= COPIES) & (parts.mass >= PIXELS * parts.n))
-        tables = self.cost_alone, self.cost, total
+        tables = self.cost_alone, self.cost, np.minimum(place, np.median(place))
         covers, saved = cover(rest, pieces, parts, usable, part, *tables)
         which = np.concatenate([copies, covers[:, 0]])
         found = np.stack(
@@ -216,7 +235,33 @@ class SoftModel:
             axis=1,
         )
         which = np.unique(which)
-        return found, float((bits - saved)[which].sum()), which
+        return found, float((bits - saved)[which].sum()), pieces, which
+
+    def _places(self, pieces: Pieces) -> NDArray[np.float64]:
+        return places(pieces, self.total, float(self.copies.sum()))
+
+    def _mended(
+        self, pieces: Pieces, part: IntArray, shift: IntArray, bits: NDArray[np.float64]
+    ) -> tuple[Pieces, IntArray, IntArray, NDArray[np.float64]]:
+        """Pieces with broken copies put together, their parts, their shifts and their bits."""
+        height = float(np.median(pieces.height))
+        pairs = neighbours(pieces, GAP * height)
+        pairs, lacking = with_cracked(pairs[(part[pairs] < 0).any(axis=1)], part < 0)
+        if not len(pairs):
+            return pieces, part, shift, bits
+        both = unions(pieces, pairs)
+        alone = coding.template_bits(both.arrays(), self.cost_alone)
+        tables = alone, self.cost, self._places(both), self.cost_alone, lacking
+        found, moved, cost = copying.match(both.arrays(), self._parts.arrays(), *tables)
+        before = np.where(pairs[:, 0] == pairs[:, 1], bits[pairs[:, 0]], bits[pairs].sum(axis=1))
+        chosen = best_pairs(pairs, np.where(found < 0, 0, before - cost))
+        left = np.setdiff1d(np.arange(len(pieces)), pairs[chosen])
+        return (
+            joined([selected(pieces, left), selected(both, chosen)]),
+            np.concatenate([part[left], found[chosen]]),
+            np.concatenate([shift[left], moved[chosen]]),
+            np.concatenate([bits[left], cost[chosen]]),
+        )
 
     def residue(self, page: BoolArray, rows: IntArray) -> float:
         """Bits of the pixels of a page outside the boxes of copies."""
@@ -264,7 +309,8 @@ class SoftModel:
         )
         parts, none = self._parts, np.full(n, -1)
         usable = np.flatnonzero(parts.mass >= PIXELS * parts.n)
-        tables = self.cost_alone, self.cost, self.total, np.concatenate(hidden)
+        place = places(pieces, self.total, 1)
+        tables = self.cost_alone, self.cost, place, np.concatenate(hidden)
         covers, _ = cover(np.arange(n), pieces, parts, usable, none, *tables)
         corner = covers[:, 2:] + np.stack([pieces.top, pieces.left], axis=1)[covers[:, 0]]
         return np.concatenate(
@@ -362,11 +408,13 @@ class SoftModel:
         start = np.cumsum(sides.prod(axis=1)) - sides.prod(axis=1)
         ink = np.concatenate([np.zeros(0, np.uint8), *crops]).astype(np.uint8)
         pieces = Pieces(rows[:, 0], top, left, sides[:, 0].copy(), sides[:, 1].copy(), start, ink)
+        pieces = in_lines(pieces)
         shift = parts.box[f][:, ::2] - 1 - parts.reference[f] + pieces.reference
         alone = coding.template_bits(pieces.arrays(), self.cost_alone)
         given = pieces.arrays(), parts.arrays(), f.copy(), shift, 0, self.cost, np.zeros((0, 2))
-        names = np.log2(self.total / self.copies[f])
-        return np.asarray(alone - coding.price(*given) - names)
+        place = places(pieces, self.total, float(self.copies.sum())) - np.log2(self.copies[f])
+        place += coding.rows_price(*given[:4])
+        return np.asarray(alone - coding.price(*given) - place)
 
     @cached_property
     def priors(self) -> objective.Priors:
@@ -431,17 +479,21 @@ def model_of(
     first = np.bincount(k, search.alone[copies], len(parts.n)) / np.maximum(parts.n, 1)
     lost = search.covers[number[search.covers[:, 1]] < 0, 0]
     covers = search.covers[~np.isin(search.covers[:, 0], lost)]
+    offset = np.array([corner for _, corner in cut], np.int64).reshape(-1, 2)
+    levels = parts.level[shared]
+    levels[:, 0] -= levels[:, 1] * (parts.reference - parts.box[:, ::2])[shared, 0]
+    levels[:, 0] += levels[:, 1] * offset[:, 0]
     model = SoftModel(
         counts=np.concatenate([np.zeros(0, np.int32), *scaled]),
         sizes=np.array([own.shape for own, _ in cut], np.int64).reshape(-1, 2),
         copies=copied[shared],
         alone=first[shared],
         total=search.total,
+        levels=levels,
         chance=chances(cost),
         chance_alone=chances(search.cost_alone),
         image_size=image_size,
     )
-    offset = np.array([corner for _, corner in cut], np.int64).reshape(-1, 2)
     corner = (
         pieces.reference[copies] - parts.reference[k] - search.shift[copies] + parts.box[k][:, ::2]
     )
@@ -471,8 +523,13 @@ def _cut(
 def _checked(**attributes: Any) -> SoftModel:
     model = SoftModel(**attributes)
     F = len(model.sizes)
-    if not (len(model.copies) == len(model.alone) == F) or (model.sizes < 1).any():
+    if (
+        not (len(model.copies) == len(model.alone) == len(model.levels) == F)
+        or (model.sizes < 1).any()
+    ):
         raise ValueError("its parts have no sizes")
+    if (model.levels[:, 1] < 0).any():
+        raise ValueError("its copies stand in no lines")
     if (model.sizes > model.image_size).any():
         raise ValueError("its parts are larger than its images")
     if F * math.prod(model.window) > LARGEST + LARGER * len(model.counts):
@@ -493,6 +550,7 @@ SOFT_MODEL = kinds.object_of(
     copies=kinds.array(np.int64, (None,), 1, kinds.LARGEST_COUNT),
     alone=kinds.array(np.float64, (None,), 0, 1e12),
     total=kinds.number(1, kinds.LARGEST_COUNT),
+    levels=kinds.array(np.int64, (None, 2), -kinds.LARGEST_COUNT, kinds.LARGEST_COUNT),
     chance=kinds.array(np.float32, (coding.CONTEXTS,), 0, 1),
     chance_alone=kinds.array(np.float32, (1 << len(coding.TEMPLATE),), 0, 1),
     image_size=kinds.size(),

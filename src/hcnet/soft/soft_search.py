@@ -23,8 +23,18 @@ from hcnet.engine.driver import Measurement
 from hcnet.images import BoolArray
 from hcnet.soft import coding, copying, merging
 from hcnet.soft.channel import Table, part_cost, template_cost
+from hcnet.soft.lines import places
 from hcnet.soft.parts import Parts, cover
-from hcnet.soft.pieces import IntArray, Pieces, joined, neighbours, selected, unions
+from hcnet.soft.pieces import (
+    IntArray,
+    Pieces,
+    best_pairs,
+    joined,
+    neighbours,
+    selected,
+    unions,
+    with_cracked,
+)
 
 # Pieces that differ from a part in less than this share of their ink join it at the beginning.
 ALIKE = 0.14
@@ -99,8 +109,8 @@ class SoftSearch(Stateful):
             pieces = joined([known.pieces, pieces])
         self._found, self._seed = pieces, seed
         self._plan = _plan(len(pieces), known is None or not known.enough)
-        # A part with n copies has log2(total / n) bits for the position and name of each: the limit
-        # of the paper's E(S) for few placements on many pixels.
+        # A copy of a part with n has log2(total / n) bits for its position and name: the limit of
+        # the paper's E(S) for few placements on many pixels.  In a line of text it has fewer.
         self.total = math.e * max(sum(page.size for page in pages), 1)
         self.cost_alone = template_cost(pages, counts)
         self.cost: Table = np.ones((coding.CONTEXTS, 2), np.float32)
@@ -118,6 +128,7 @@ class SoftSearch(Stateful):
     def _begin(self, pieces: Pieces) -> None:
         self.pieces, N = pieces, len(pieces)
         self.alone = coding.template_bits(pieces.arrays(), self.cost_alone)
+        self.place = places(pieces, self.total, N)
         self.parts = Parts(np.stack([pieces.height, pieces.width], axis=1), pieces.reference)
         self.assigned = np.full(N, -1)
         self.shift = np.zeros((N, 2), np.int64)
@@ -165,11 +176,11 @@ class SoftSearch(Stateful):
         if name in ("gather", "reassign"):
             alike = ALIKE if name == "gather" else 0.0
             copying.reassign(
-                chunk, pieces, parts, self.alone, *placed, self.cost, alike, self.total
+                chunk, pieces, parts, self.alone, *placed, self.cost, alike, self.place
             )
         elif name in ("merge", "variants"):
             slack = VARIANTS[stage - STAGES.index("variants")] if name == "variants" else 0.0
-            rest = self.alone, *placed, self.bits, self.cost, slack, self.total
+            rest = self.alone, *placed, self.bits, self.cost, slack, self.place
             merging.merge(chunk, pieces, parts, *rest)
         elif name == "align":
             copying.realign(chunk, pieces, parts, *placed, self.cost)
@@ -214,8 +225,19 @@ class SoftSearch(Stateful):
     def costs(self, bits: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Bits of every piece: its pixels, and if it is a copy, its position and its name."""
         n = np.where(self.shared, self.parts.n[self.assigned], 1)
-        copy = (self.bits if bits is None else bits) + np.log2(self.total / n)
+        copy = (self.bits if bits is None else bits) + self.place - np.log2(n)
+        copy += self._rows()
         return np.asarray(np.where(n > 1, copy, self.alone - self.saved))
+
+    def _rows(self) -> NDArray[np.float64]:
+        """Bits of the rows of all copies in their lines."""
+        given = self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift
+        return np.asarray(coding.rows_price(*given))
+
+    @property
+    def _inside(self) -> float:
+        """Bits of the position of a part beside another in a piece, and of one of all names."""
+        return float(np.median(self.place))
 
     def energy(self) -> float:
         """Bits of all pieces and parts."""
@@ -230,7 +252,8 @@ class SoftSearch(Stateful):
         """Explain pieces by several parts: rows as in `covers`, and the bits saved by piece."""
         parts = self.parts
         usable = np.flatnonzero((parts.n >= COPIES) & (parts.mass >= PIXELS * parts.n))
-        return cover(which, pieces, parts, usable, assigned, self.cost_alone, self.cost, self.total)
+        place = np.minimum(places(pieces, self.total, len(self.pieces)), self._inside)
+        return cover(which, pieces, parts, usable, assigned, self.cost_alone, self.cost, place)
 
     def _dissolve(self) -> None:
         """Give up parts whose copies cost less as several other parts."""
@@ -258,32 +281,35 @@ class SoftSearch(Stateful):
         copying.release(out, self.pieces.arrays(), self.parts.arrays(), self.assigned, self.shift)
 
     def _join(self) -> None:
-        """Put neighbours together that are a broken copy, or several parts, if that is cheaper."""
+        """Put neighbours together that are a broken copy, or several parts, if that is cheaper.
+
+        A piece may also be a broken copy by itself.
+        """
         p, shared = self.pieces, self.shared
         if not shared.any():
             return
         height = float(np.median(p.height[shared]))
         pairs = neighbours(p, GAP * height)
         pairs = pairs[~shared[pairs].all(axis=1)]
+        pairs, lacking = with_cracked(pairs, ~shared)
         if not len(pairs):
             return
         both = unions(p, pairs)
         alone = coding.template_bits(both.arrays(), self.cost_alone)
         known = self.parts.arrays(least=2)
-        given = both.arrays(), known, alone, self.cost, self.total, self.cost_alone
-        part, shift, bits = copying.match(*given)
+        place = places(both, self.total, len(p))
+        given = both.arrays(), known, alone, self.cost, place, self.cost_alone
+        part, shift, bits = copying.match(*given, lacking)
         # A dot may belong to several parts that touch.
         dots = np.maximum(p.height, p.width)[pairs].min(axis=1) <= DOT * height
+        dots &= pairs[:, 0] != pairs[:, 1]
         several = np.flatnonzero(dots & (both.area >= SEVERAL) & (part < 0))
         covers, saved = self._cover(several, both, np.full(len(both), -1))
-        gain = self.costs()[pairs].sum(axis=1) - np.minimum(bits, alone - saved)
+        costs = self.costs()
+        costs = np.where(lacking < copying.LACKING, costs[pairs[:, 0]], costs[pairs].sum(axis=1))
+        gain = costs - np.minimum(bits, alone - saved)
         gain[(part < 0) & (saved == 0)] = 0
-        taken, chosen = np.zeros(len(p), bool), []
-        for q in np.argsort(-gain, kind="stable").tolist():
-            if gain[q] > 0 and not taken[pairs[q]].any():
-                taken[pairs[q]] = True
-                chosen.append(q)
-        self._replace(pairs, np.array(chosen, np.int64), part, shift, covers, saved)
+        self._replace(pairs, best_pairs(pairs, gain), part, shift, covers, saved)
 
     def _replace(
         self,

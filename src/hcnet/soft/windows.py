@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from hcnet.images import BoolArray
 from hcnet.soft import coding
 from hcnet.soft.channel import Table, part_cost
-from hcnet.soft.rules import without_lines
 from hcnet.soft.pieces import IntArray, Pieces, find_pieces, joined, selected
+from hcnet.soft.rules import without_lines
 from hcnet.soft.soft_search import EARLY, STAGES, Known, SoftSearch
 
 # Pixels of the shortest line that is taken away.  If the first saves bits, the others are tried.
@@ -88,9 +88,8 @@ class WindowSearch(SoftSearch):
         known = Known(selected(found.pieces, kept), first[inverse], found.shift[kept], found.cost)
         self._kept = len(kept)
         self._in_place = np.concatenate([cut.bits for cut in cuts])
-        self._cost_alone = found.cost_alone
+        self._found_with = found.cost_alone, found.total
         super().__init__((), pieces, seed, known)
-        self.total = found.total
         self.bits[: len(kept)], self.saved[: len(kept)] = found.bits[kept], found.saved[kept]
         self.covers = found.covers.copy()
         self.covers[:, 0], self.covers[:, 1] = number[found.covers[:, 0]], part[found.covers[:, 1]]
@@ -103,7 +102,7 @@ class WindowSearch(SoftSearch):
         coding.price(*given, 1, self.cost, self._counts)
 
     def _begin(self, pieces: Pieces) -> None:
-        self.cost_alone = self._cost_alone
+        self.cost_alone, self.total = self._found_with
         super()._begin(pieces)
         self.alone[self._kept :] = self._in_place
 

@@ -1,0 +1,181 @@
+"""Contexts of a pixel: earlier pixels of the page around it, and what its part lets expect.
+
+The page is coded row by row.  The pixels around are kept as bits of one number per row (`rows`): of
+the seven rows above from 15 to the left to 15 to the right, of the present row those to the left.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.engine.cpu_compilation import inlined
+
+REACH = 15  # columns to either side that are kept
+ABOVE = 7  # rows above
+MARGIN = REACH + 1  # pixels around a page
+RING = 8  # rows of expectations that are kept
+# Bits of the number of a slot, for each context: of the page alone, then with parts.
+PAGE = (10, 16, 22, 21, 21, 11, 16, 21, 21, 21, 21, 21, 21, 21)
+PARTS = (14, 19, 17, 21, 19, 21, 21, 20, 16, 21)
+N_PAGE, N_PARTS = len(PAGE), len(PARTS)
+SIZES = PAGE + PARTS
+START = np.concatenate([[0], np.cumsum(1 << np.array(SIZES))])
+N_SLOTS = int(START[-1])
+HASHED = 21
+NO_OWNER = -1
+# Darkness of a copy that is as dark as its part, in steps from 0 to 6.
+AS_DARK = 3
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Runs(NamedTuple):
+    """Lengths of runs of pixels of one colour that reach the pixel above."""
+
+    right: NDArray[np.int32]  # from it to the right
+    down: NDArray[np.int32]  # from above to it
+
+
+@inlined
+def hashed(c):
+    """The number of a slot for a context of up to 64 bits."""
+    return np.int64((np.uint64(c) * _MIX) >> np.uint64(64 - HASHED))
+
+
+@inlined
+def span(row, a, b):
+    """Pixels a to b to the right of this one, of a row above."""
+    return (row >> (REACH - b)) & ((1 << (b - a + 1)) - 1)
+
+
+@inlined
+def page_contexts(rows, runs, x, run, slot):
+    """Contexts of the page alone: the nearest 10, 16, 22, 32 and 46 pixels, a column and a row."""
+    r0, r1, r2, r3, r4, r5 = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5]
+    c = (r0 & 3) | (span(r1, -2, 2) << 2) | (span(r2, -1, 1) << 7)
+    slot[0] = c
+    d = (r0 & 7) | (span(r1, -3, 3) << 3) | (span(r2, -2, 2) << 10) | (span(r3, 0, 0) << 15)
+    slot[1] = START[1] + d
+    d = (r0 & 7) | (span(r1, -3, 3) << 3) | (span(r2, -3, 3) << 10) | (span(r3, -2, 2) << 17)
+    slot[2] = START[2] + d
+    d = (r0 & 15) | (span(r1, -4, 4) << 4) | (span(r2, -4, 4) << 13) | (span(r3, -3, 3) << 22)
+    d |= span(r4, -1, 1) << 29
+    slot[3] = START[3] + hashed(d)
+    d = (r0 & 31) | (span(r1, -5, 5) << 5) | (span(r2, -5, 5) << 16) | (span(r3, -4, 4) << 27)
+    d |= (span(r4, -3, 3) << 36) | (span(r5, -1, 1) << 43)
+    slot[4] = START[4] + hashed(d)
+    d = (r0 & 3) | (span(r1, -1, 1) << 2)
+    for k in range(2, 8):
+        d |= span(rows[k], 0, 0) << (k + 3)
+    slot[5] = START[5] + d
+    slot[6] = START[6] + ((r0 & 127) | (span(r1, -3, 5) << 7))
+    w = r0 & 1
+    right, down = runs.right, runs.down
+    a = min(np.int64(right[x]), 15)
+    b = min(np.int64(right[x + a]), 15) if a < 15 else 0
+    d = a | (b << 4) | (min(run, 31) << 8) | (w << 13) | (span(r1, -1, 1) << 14)
+    slot[14] = (a << 4 | min(np.int64(down[x]), 15)) * 4 + w * 2 + (min(run, 4) == 4)
+    slot[7] = START[7] + hashed(d | (min(np.int64(down[x]), 15) << 17))
+    d = min(np.int64(down[x]), 31) | (min(np.int64(down[x + 1]), 31) << 5)
+    d |= (min(np.int64(down[x - 1]), 31) << 10) | (min(np.int64(down[x + 2]), 15) << 15)
+    slot[8] = START[8] + hashed(d | ((r0 & 3) << 19) | (span(r1, -2, 2) << 21))
+    d = (r0 & 32767) | (span(r1, -7, 12) << 15)
+    slot[9] = START[9] + hashed(d | (np.int64(1) << 50))
+    d = (r0 & 127) | (span(r1, -6, 6) << 7) | (span(r2, -6, 6) << 20) | (span(r3, -5, 5) << 33)
+    d |= (span(r4, -4, 4) << 44) | (span(r5, -3, 3) << 53)
+    e = r0 & 3
+    for k in range(1, 8):
+        e |= span(rows[k], -1, 1) << (3 * k - 1)
+    slot[11] = START[11] + hashed(e | (np.int64(3) << 50))
+    e = (r0 & 15) | (span(r1, -2, 2) << 4) | (span(r2, 0, 0) << 9)
+    for k in range(2, 8):
+        e |= (span(rows[k], -k, -k) | (span(rows[k], k, k) << 1)) << (2 * k + 6)
+    slot[12] = START[12] + hashed(e | (np.int64(5) << 50))
+    e = (r0 & 3) | (span(r1, -2, 9) << 2) | (span(r2, -1, 10) << 14) | (span(r3, 2, 9) << 26)
+    slot[13] = START[13] + hashed(e | (np.int64(7) << 50))
+    slot[10] = START[10] + hashed(d ^ (span(rows[6], -2, 2) * np.int64(0x1D872B41D872B41)))
+
+
+@inlined
+def level_of(p):
+    """Seven levels of the probability of ink, from 1."""
+    return 1 + (p >= 1966) + (p >= 7864) + (p >= 22938) + (p >= 42598) + (p >= 57672) + (p >= 63570)
+
+
+@inlined
+def part_contexts(rows, expected, y, x, slot, selection):
+    """Contexts with what parts let expect; also selects weights by it."""
+    level = expected.level
+    here, up, down = level[y & 7], level[(y - 1) & 7], level[(y + 1) & 7]
+    r0, r1, r2 = rows[0], rows[1], rows[2]
+    w, n, nw, ne = r0 & 1, span(r1, 0, 0), span(r1, -1, -1), span(r1, 1, 1)
+    before = w | (n << 1) | (nw << 2) | (ne << 3)
+    ww, nn = (r0 >> 1) & 1, span(r2, 0, 0)
+    own = np.int64(here[x])
+    lw, le, ln, ls = (
+        np.int64(here[x - 1]),
+        np.int64(here[x + 1]),
+        np.int64(up[x]),
+        np.int64(down[x]),
+    )
+    lnw, lne = np.int64(up[x - 1]), np.int64(up[x + 1])
+    lsw, lse = np.int64(down[x - 1]), np.int64(down[x + 1])
+    have = np.int64(own > 0)
+    nine = (np.int64(lnw >= 4) << 8) | (np.int64(ln >= 4) << 7) | (np.int64(lne >= 4) << 6)
+    nine |= (np.int64(lw >= 4) << 5) | (np.int64(own >= 4) << 4) | (np.int64(le >= 4) << 3)
+    nine |= (np.int64(lsw >= 4) << 2) | (np.int64(ls >= 4) << 1) | np.int64(lse >= 4)
+    # Errors of the part beside the pixel: 0 for ink that is missing, 2 for ink too much.
+    ew, en = 1 + w - np.int64(lw >= 4), 1 + n - np.int64(ln >= 4)
+    enw, ene = 1 + nw - np.int64(lnw >= 4), 1 + ne - np.int64(lne >= 4)
+    seen = min(np.int64(expected.seen[y & 7, x]), 7)
+    fine = np.int64(expected.share[y & 7, x]) >> 11
+    dark = np.int64(expected.dark[y & 7, x])
+    at = START[N_PAGE:]
+    slot[N_PAGE] = at[0] + ((before << 10) | (nine << 1) | have)
+    slot[N_PAGE + 1] = at[1] + (
+        own | (lw << 3) | (ln << 6) | (le << 9) | (ls << 12) | (before << 15)
+    )
+    errors = ew | (en << 2) | (enw << 4) | (ene << 6)
+    slot[N_PAGE + 2] = at[2] + ((fine << 12) | (errors << 4) | (seen << 1) | have)
+    c = (before << 1) | have
+    for v in range(-2, 3):
+        row = level[(y + v) & 7]
+        for u in range(-2, 3):
+            if abs(u) + abs(v) < 4:
+                c = (c << 1) | np.int64(row[x + u] >= 4)
+    slot[N_PAGE + 3] = at[3] + hashed(c)
+    slot[N_PAGE + 4] = at[4] + (slot[0] | (own << 10) | (le << 13) | (ls << 16))
+    owner = np.int64(expected.owner[y & 7, x])
+    if owner >= 0 and own > 0:  # noqa: SIM108
+        c = (owner << 3) | (w << 2) | (n << 1) | ne
+    else:
+        c = -1 - before
+    slot[N_PAGE + 5] = at[5] + hashed(c)
+    c = before | (ww << 4) | (nn << 5) | (own << 6)
+    c |= (min((lw + 1) >> 1, 3) << 9) | (min((ln + 1) >> 1, 3) << 11)
+    c |= (min((le + 1) >> 1, 3) << 13) | (min((ls + 1) >> 1, 3) << 15)
+    c |= (min((lne + 1) >> 1, 3) << 17) | (min((lse + 1) >> 1, 3) << 19)
+    c |= (min((lsw + 1) >> 1, 3) << 21) | (min((lnw + 1) >> 1, 3) << 23)
+    slot[N_PAGE + 6] = at[6] + hashed(c)
+    mean = level_of(expected.mean[y & 7, x]) if own > 0 else 0
+    c = own | (mean << 3) | (dark << 6) | (ew << 9) | (en << 11) | (le << 13) | (ls << 16)
+    slot[N_PAGE + 7] = at[7] + (c | (ne << 19))
+    near = expected.nearest
+    c = 0
+    for v in range(-1, 2):
+        for u in range(-1, 2):
+            c = (c << 1) | np.int64(near[(y + v) & 7, x + u])
+    slot[N_PAGE + 8] = at[8] + ((((c << 4) | before) << 3) | own)
+    c = fine | (dark << 5) | (before << 8) | (ww << 12) | (nn << 13) | (le << 14) | (lsw << 17)
+    slot[N_PAGE + 9] = at[9] + (c | (have << 20))
+    selection[0] = (own * 8 + seen) * 2 + (owner >= 0)
+    selection[1] = (before | (ww << 4) | (nn << 5)) * 8 + own
+    selection[2] = (((ew * 3 + en) * 3 + enw) * 3 + ene) * 8 + own
+    selection[3] = (dark * 8 + ls) * 8 + le
+    selection[4] = slot[0]
+    selection[5] = (((slot[N_PAGE + 8] - at[8]) >> 7) & 511) * 2 + have
+    selection[7] = slot[0] * 8 + own
+    selection[8] = (((slot[1] - START[1]) >> 4) & 4095) * 8 + own
+    return own

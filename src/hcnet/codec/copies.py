@@ -1,0 +1,192 @@
+"""What the earlier copies of its part let expect of a copy, row by row.
+
+Both sides know the copies so far, so parts need not be sent.  Earlier copies weigh the more, the
+fewer pixels of the rows so far they have missed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.codec.contexts import AS_DARK, NO_OWNER, RING, level_of
+from hcnet.codec.tables import FAR, STEPS
+from hcnet.engine.cpu_compilation import inlined
+
+# Earlier copies that are compared: the latest of the part, and those that come soon.
+BEFORE, AFTER = 128, 16
+COMPARED = BEFORE + AFTER
+# Rows of a copy that are expected at once: the present one and the next two.
+AHEAD = 3
+# What a row has missed counts so many 256ths in the next row.
+REMEMBERED = 243
+# Bounds of the darkness of a copy: ink more than expected in the rows so far, in 65536ths.
+DARKNESS = np.array([-4.0, -2.0, -0.7, 0.7, 2.0, 4.0]) * 65536
+
+
+class Copies(NamedTuple):
+    """Copies of parts, those of earlier pages first."""
+
+    part: NDArray[np.int64]
+    top: NDArray[np.int64]  # on the page with its margin, of copies of this page
+    left: NDArray[np.int64]
+    start: NDArray[np.int64]  # of its pixels in `ink`
+    rows: NDArray[np.int64]  # how many are known
+    ink: NDArray[np.uint8]
+    rank: NDArray[np.int64]  # among the copies of its part
+    missed: NDArray[np.int32]  # of this page's copies: pixels that each compared copy has missed
+    dark: NDArray[np.int64]  # of this page's copies: ink more than expected so far
+
+
+class Shapes(NamedTuple):
+    """Parts: sizes, copies, and in how many copies each pixel is on."""
+
+    height: NDArray[np.int64]
+    width: NDArray[np.int64]
+    start: NDArray[np.int64]  # of its pixels
+    on: NDArray[np.int32]
+    seen: NDArray[np.int32]
+    first: NDArray[np.int64]  # of its copies in `members`, and one more
+    members: NDArray[np.int64]
+
+
+class Expected(NamedTuple):
+    """Expectations of eight rows of a page, by pixel."""
+
+    level: NDArray[np.uint8]  # 0 without a part, else 1 to 7
+    share: NDArray[np.int32]  # of ink in the nearest copies
+    mean: NDArray[np.int32]  # of ink in all copies
+    seen: NDArray[np.uint8]  # confidence, by the number of copies
+    nearest: NDArray[np.uint8]  # the pixel of the nearest copy
+    dark: NDArray[np.uint8]
+    owner: NDArray[np.int32]  # the pixel of the part
+
+
+def new_expected(width: int) -> Expected:
+    """No expectations."""
+    shape = RING, width
+    return Expected(
+        np.zeros(shape, np.uint8),
+        np.zeros(shape, np.int32),
+        np.zeros(shape, np.int32),
+        np.zeros(shape, np.uint8),
+        np.zeros(shape, np.uint8),
+        np.full(shape, AS_DARK, np.uint8),
+        np.full(shape, NO_OWNER, np.int32),
+    )
+
+
+@inlined
+def clear(expected, y):
+    """Expect nothing of a row."""
+    r = y & 7
+    for x in range(expected.level.shape[1]):
+        expected.level[r, x] = 0
+        expected.share[r, x] = 0
+        expected.mean[r, x] = 0
+        expected.seen[r, x] = 0
+        expected.nearest[r, x] = 0
+        expected.dark[r, x] = AS_DARK
+        expected.owner[r, x] = NO_OWNER
+
+
+@inlined
+def compare(copies, shapes, expected, i, base, y):
+    """Compare the last row of a copy with that row of earlier copies."""
+    k = copies.part[i]
+    v, w = y - 1 - copies.top[i], shapes.width[k]
+    r = (y - 1) & 7
+    own = copies.start[i] + v * w
+    more = 0
+    for u in range(w):
+        x = copies.left[i] + u
+        if 0 <= x < expected.level.shape[1] and expected.level[r, x] > 0:
+            more += (np.int64(copies.ink[own + u]) << 16) - expected.share[r, x]
+    copies.dark[i - base] = ((copies.dark[i - base] * 205) >> 8) + more
+    low = shapes.first[k] + copies.rank[i] - BEFORE
+    for j in range(max(low, shapes.first[k]), min(low + COMPARED, shapes.first[k + 1])):
+        o = shapes.members[j]
+        if o != i and copies.rows[o] > v:
+            other = copies.start[o] + v * w
+            d = 0
+            for u in range(w):
+                d += copies.ink[own + u] ^ copies.ink[other + u]
+            m = np.int64(copies.missed[i - base, j - low])
+            copies.missed[i - base, j - low] = ((m * REMEMBERED) >> 8) + STEPS * d
+
+
+@inlined
+def expect(copies, shapes, expected, tables, i, base, y, sums):
+    """Expect the present and the next rows of a copy, from earlier copies."""
+    k = copies.part[i]
+    h, w = shapes.height[k], shapes.width[k]
+    low = shapes.first[k] + copies.rank[i] - BEFORE
+    begin, end = max(low, shapes.first[k]), min(low + COMPARED, shapes.first[k + 1])
+    now = y - copies.top[i]
+    dark = 0
+    for bound in DARKNESS:
+        dark += copies.dark[i - base] >= bound
+    for v in range(max(now, 0), min(now + AHEAD, h)):
+        best, least, n = -1, 1 << 40, 0
+        for j in range(begin, end):
+            o = shapes.members[j]
+            if o != i and copies.rows[o] > v:
+                n += 1
+                if copies.missed[i - base, j - low] <= least:
+                    best, least = o, np.int64(copies.missed[i - base, j - low])
+        for u in range(w):
+            sums[u] = 0
+        weights = 0
+        for j in range(begin, end):
+            o = shapes.members[j]
+            if o != i and copies.rows[o] > v:
+                d = copies.missed[i - base, j - low] - least
+                if d < FAR:
+                    weight = tables.weight[d]
+                    weights += weight
+                    other = copies.start[o] + v * w
+                    for u in range(w):
+                        sums[u] += weight * np.int32(copies.ink[other + u])
+        r = (copies.top[i] + v) & 7
+        for u in range(w):
+            f = shapes.start[k] + v * w + u
+            x = copies.left[i] + u
+            if not 0 <= x < expected.level.shape[1]:
+                continue
+            m = np.int64(shapes.seen[f])
+            if n == 0 and m == 0:
+                if expected.level[r, x] == 0:
+                    expected.owner[r, x] = f
+                continue
+            # Half a copy says what all copies have, and 0.4 copies that a third of it is ink.
+            mean = ((np.int64(shapes.on[f]) * 100 + 12) << 16) // (100 * m + 40)
+            p = ((np.int64(sums[u]) << 16) + (mean << 15)) // (weights + 32768)
+            p = min(p, 65535)
+            if expected.level[r, x] == 0 or expected.owner[r, x] == f or p > expected.share[r, x]:
+                expected.nearest[r, x] = mean > 32768
+                if best >= 0:
+                    expected.nearest[r, x] = copies.ink[copies.start[best] + v * w + u]
+                if v == now:
+                    expected.dark[r, x] = dark
+                expected.level[r, x] = level_of(p)
+                expected.share[r, x] = p
+                expected.mean[r, x] = min(mean, 65535)
+                expected.seen[r, x] = tables.confidence[min(max(n, m), 255)]
+                expected.owner[r, x] = f
+
+
+@inlined
+def remember(copies, shapes, i, page, y):
+    """Keep a row of a copy that is complete."""
+    k = copies.part[i]
+    v, w = y - copies.top[i], shapes.width[k]
+    for u in range(w):
+        x = copies.left[i] + u
+        o = page[y, x] if 0 <= x < page.shape[1] else np.uint8(0)
+        copies.ink[copies.start[i] + v * w + u] = o
+        f = shapes.start[k] + v * w + u
+        shapes.on[f] += np.int32(o)
+        shapes.seen[f] += np.int32(1)
+    copies.rows[i] = v + 1

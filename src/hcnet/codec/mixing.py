@@ -1,0 +1,156 @@
+"""Predictions of many contexts as one probability, by weights that are learned on the way.
+
+Every context has a slot with the share of ink seen in it and with how often it was seen.  The
+evidence of all slots is added up under four sets of weights, each selected by something else; the
+four sums are added up again, and two maps correct the result by what came true before.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcnet.codec.tables import CONFIDENCES, FINE, LIMIT, MIXTURE
+from hcnet.engine.cpu_compilation import inlined
+
+SETS, SELECTIONS = 7, 1024
+# Inputs before those of the contexts: a constant, the shares of ink in the nearest copies of a part
+# and in all of them.
+OTHERS = 3
+MAPS, SELECTED, BINS = 2, 1 << 15, 33
+# A slot has the share of ink in 22 bits and below it the count in 10.
+SHARE = 22
+# A share of one half is stored as 0: memory that no page uses is then never touched.
+HALF = 1 << 31
+# Weights in units of 2^-20: those of contexts add up to 2.2 at first, since contexts agree less
+# than they would if they were independent.
+UNIT = 20
+FIRST = int(2.2 * 2**UNIT)
+LARGEST = 1 << 26
+# Weights do not learn from smaller errors (times the rate), which saves time: 0.0005 at the lowest.
+TOO_SMALL = 1 << 13
+# Rates of learning: of the weights of the four sums, in 65536ths, and of the maps, in 256ths.
+FINAL_RATE, MAP_RATE = 16, 3
+
+
+class Mixture(NamedTuple):
+    """What is learned."""
+
+    slots: NDArray[np.uint32]
+    weights: NDArray[np.int32]  # set and selection; input and confidence
+    uses: NDArray[np.int32]  # set, selection
+    final: NDArray[np.int32]  # selection of the second set, set
+    maps: NDArray[np.int32]  # map, selection, bin: probabilities in units of 2^-22
+
+
+class Scratch(NamedTuple):
+    """Memory for one pixel."""
+
+    slot: NDArray[np.int64]  # of every context
+    evidence: NDArray[np.int64]  # of every input
+    weight: NDArray[np.int64]  # of every input, by its confidence
+    selection: NDArray[np.int64]  # of every set, then of every map
+    total: NDArray[np.int64]  # of every set, then of all
+    guess: NDArray[np.int64]  # the same as probabilities
+
+
+def new_mixture(n_slots: int, n_inputs: int, evidence: NDArray[np.integer]) -> Mixture:
+    """A mixture that has learned nothing; the maps pass on what they get (`evidence` per bin)."""
+    maps = np.empty((MAPS, SELECTED, BINS), np.int32)
+    maps[:] = evidence
+    return Mixture(
+        np.zeros(n_slots, np.uint32),
+        np.full((SETS * SELECTIONS, n_inputs * CONFIDENCES), FIRST // n_inputs, np.int32),
+        np.zeros((SETS, SELECTIONS), np.int32),
+        np.full((SELECTIONS, SETS), (1 << UNIT) // SETS, np.int32),
+        maps,
+    )
+
+
+def new_scratch(n_inputs: int) -> Scratch:
+    """Memory for one pixel."""
+    return Scratch(
+        np.zeros(n_inputs, np.int64),
+        np.zeros(n_inputs, np.int64),
+        np.zeros(n_inputs, np.int64),
+        np.zeros(SETS + MAPS, np.int64),
+        np.zeros(SETS + 1, np.int64),
+        np.zeros(SETS + 1, np.int64),
+    )
+
+
+@inlined
+def cut(x, most):
+    """A number cut at -most and most."""
+    return min(max(x, -most), most)
+
+
+@inlined
+def predict(mixture, tables, scratch, n_slots):
+    """The probability of ink, from the slots of all contexts and the other inputs in `scratch`."""
+    slot, evidence, weight, selection, total, guess = scratch
+    n_inputs = OTHERS + n_slots
+    for m in range(n_slots):
+        s = np.int64(mixture.slots[slot[m]]) ^ HALF
+        evidence[OTHERS + m] = tables.evidence[s >> (32 - FINE)]
+        weight[OTHERS + m] = (OTHERS + m) * CONFIDENCES + tables.confidence[s & 1023]
+    all_sets = 0
+    for q in range(SETS):
+        weights = mixture.weights[q * SELECTIONS + selection[q]]
+        t = 0
+        for m in range(n_inputs):
+            t += np.int64(weights[weight[m]]) * evidence[m]
+        t = cut(t >> UNIT, MIXTURE)
+        total[q] = t
+        guess[q] = tables.probability[t + MIXTURE]
+        all_sets += np.int64(mixture.final[selection[1], q]) * t
+    t = cut(all_sets >> UNIT, MIXTURE)
+    p = np.int64(tables.probability[t + MIXTURE])
+    total[SETS] = t
+    guess[SETS] = p
+    # Maps have a bin every half, from -8 to 8.
+    t = cut(t, 2047) + 2048
+    low, part = t >> 7, t & 127
+    p *= 2
+    for q in range(MAPS):
+        r = selection[SETS + q]
+        a, b = np.int64(mixture.maps[q, r, low]), np.int64(mixture.maps[q, r, low + 1])
+        p += (a * (128 - part) + b * part) >> 13
+    return min(max(p >> 2, 1), 65535)
+
+
+@inlined
+def learn(mixture, tables, scratch, n_slots, bit):
+    """Learn from a pixel after its prediction."""
+    slot, evidence, weight, selection, total, guess = scratch
+    n_inputs = OTHERS + n_slots
+    error = (np.int64(bit) << 16) - guess[SETS]
+    for q in range(SETS):
+        r = selection[q]
+        uses = mixture.uses[q, r]
+        if uses < tables.rate.size - 1:
+            mixture.uses[q, r] = uses + 1
+        step = ((np.int64(bit) << 16) - guess[q]) * np.int64(tables.rate[uses])
+        if abs(step) < TOO_SMALL:
+            continue
+        weights = mixture.weights[q * SELECTIONS + r]
+        for m in range(n_inputs):
+            change = (step * evidence[m] + (1 << 19)) >> 20
+            weights[weight[m]] = np.int32(cut(np.int64(weights[weight[m]]) + change, LARGEST))
+        final = np.int64(mixture.final[selection[1], q])
+        final += (error * total[q] * FINAL_RATE + (1 << 19)) >> 20
+        mixture.final[selection[1], q] = np.int32(cut(final, LARGEST))
+    for m in range(n_slots):
+        s = np.int64(mixture.slots[slot[m]]) ^ HALF
+        n = s & 1023
+        p = s >> 10
+        p += ((((1 << SHARE) - 1) * np.int64(bit) - p) * np.int64(tables.share[n])) >> 16
+        mixture.slots[slot[m]] = np.uint32(((p << 10) | min(n + 1, LIMIT)) ^ HALF)
+    t = cut(total[SETS], 2047) + 2048
+    near = (t + 64) >> 7
+    for q in range(MAPS):
+        r = selection[SETS + q]
+        p = np.int64(mixture.maps[q, r, near])
+        mixture.maps[q, r, near] += np.int32((((np.int64(bit) << SHARE) - p) * MAP_RATE) >> 8)

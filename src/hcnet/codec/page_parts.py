@@ -1,0 +1,50 @@
+"""Parts of pages, as the codec places them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hcnet.engine.driver import Limits, Measurement, run
+from hcnet.images import BoolArray
+from hcnet.soft.pieces import IntArray, find_pieces, joined
+from hcnet.soft.soft_search import SoftSearch
+
+BORDER = 1  # pixels around a part that it also predicts
+
+
+def placements_of(
+    pages: Sequence[BoolArray], progress: Callable[[float], object] | None = None
+) -> tuple[list[IntArray], IntArray]:
+    """Rows of part, top and left for every page, and the sizes of the parts.
+
+    `progress` is told which share of the search is done.
+    """
+    pieces = joined([find_pieces(page, n) for n, page in enumerate(pages)])
+    search = SoftSearch(pages, pieces, 0)
+
+    def report(step: int, measurement: Measurement, seconds: float) -> None:
+        if progress is not None:
+            progress(min(step / max(search.expected_steps, 1), 1.0))
+
+    run(search, Limits(), report)
+    return placed(search, len(pages))
+
+
+def placed(search: SoftSearch, n_pages: int) -> tuple[list[IntArray], IntArray]:
+    """The copies of a search's parts on each page."""
+    pieces, parts = search.pieces, search.parts
+    used = np.concatenate([search.assigned[search.shared], search.covers[:, 1]])
+    names, number = np.unique(used, return_inverse=True)
+    box = parts.box[names]
+    sizes = np.stack([box[:, 1] - box[:, 0], box[:, 3] - box[:, 2]], axis=1) + 2 * BORDER
+    copies = np.flatnonzero(search.shared)
+    k = search.assigned[copies]
+    corner = pieces.reference[copies] - parts.reference[k] - search.shift[copies]
+    corner += parts.box[k][:, ::2]
+    which = np.concatenate([copies, search.covers[:, 0]])
+    corner = np.concatenate([corner, search.covers[:, 2:]]) - BORDER
+    corner += np.stack([pieces.top, pieces.left], axis=1)[which]
+    rows = np.concatenate([number[:, None], corner], axis=1)
+    return [rows[pieces.page[which] == n] for n in range(n_pages)], sizes

@@ -66,10 +66,8 @@ def test_lines_are_taken_away_and_what_lies_on_them_stays():
 def test_hidden_pixels_cost_nothing(staves):
     table = np.random.default_rng(0).random((1 << len(coding.TEMPLATE), 2)).astype(np.float32)
     pieces = find_pieces(staves, largest=(700, 900))
-    ink, start, height, width, reference, _ = pieces.arrays()
-    all_hidden = ink, start, height, width, reference, np.ones_like(ink)
-    around = coding.template_bits(all_hidden, table)
-    none = coding.template_bits((*all_hidden[:5], np.zeros_like(ink)), table)
+    around = coding.template_bits(replace(pieces, hidden=np.ones_like(pieces.ink)).arrays(), table)
+    none = coding.template_bits(replace(pieces, hidden=np.zeros_like(pieces.ink)).arrays(), table)
     assert (coding.template_bits(pieces.arrays(), table) == none).all()
     assert (around < none).all()
 

@@ -109,7 +109,7 @@ def page_bits(page, cost):
 @entry
 def template_bits(pieces, cost):
     """Bits of each piece by itself, on an empty page."""
-    ink, start, height, width, _, hidden = pieces
+    ink, start, height, width, _, _, hidden = pieces
     bits = np.zeros(start.size)
     for i in range(start.size):
         h, w = height[i], width[i]
@@ -127,7 +127,7 @@ def template_bits(pieces, cost):
 @entry
 def added_bits(pieces, top, left, page, cost):
     """Bits that each piece adds to a page it lies on, which keeps its hidden pixels."""
-    ink, start, height, width, _, hidden = pieces
+    ink, start, height, width, _, _, hidden = pieces
     down, across = page.shape
     bits = np.zeros(start.size)
     for i in range(start.size):
@@ -220,7 +220,7 @@ def draw(pieces, i, y0, x0, H, W, scratch):
 @called
 def _left_out(pieces, i, y0, x0, H, W):
     """-1 at the hidden pixels of a piece with its corner at a point of a canvas, else 0."""
-    start, height, width, _, hidden = pieces[1:]
+    start, height, width, _, _, hidden = pieces[1:]
     w = width[i]
     found = np.zeros(H * W, np.float32)
     for y in range(max(0, -y0), min(height[i], H - y0)):

@@ -8,6 +8,7 @@ import numpy as np
 
 from hcnet.engine.driver import Limits, Measurement, run
 from hcnet.images import BoolArray
+from hcnet.soft.lines import in_lines
 from hcnet.soft.pieces import IntArray, find_pieces, joined
 from hcnet.soft.soft_search import SoftSearch
 
@@ -21,7 +22,7 @@ def placements_of(
 
     `progress` is told which share of the search is done.
     """
-    pieces = joined([find_pieces(page, n) for n, page in enumerate(pages)])
+    pieces = joined([in_lines(find_pieces(page, n)) for n, page in enumerate(pages)])
     search = SoftSearch(pages, pieces, 0)
 
     def report(step: int, measurement: Measurement, seconds: float) -> None:

@@ -15,26 +15,28 @@ from hcnet.soft.soft_search import SoftSearch
 BORDER = 1  # pixels around a part that it also predicts
 
 
-def placements_of(
-    pages: Sequence[BoolArray], progress: Callable[[float], object] | None = None
-) -> tuple[list[IntArray], IntArray]:
-    """Rows of part, top and left for every page, and the sizes of the parts.
+def search_pages(
+    pages: Sequence[BoolArray],
+    fast: bool = False,
+    progress: Callable[[float], object] | None = None,
+) -> SoftSearch:
+    """Search pages for parts; a fast search finds no parts inside ink that hangs together.
 
     `progress` is told which share of the search is done.
     """
     pieces = joined([in_lines(find_pieces(page, n)) for n, page in enumerate(pages)])
-    search = SoftSearch(pages, pieces, 0)
+    search = SoftSearch(pages, pieces, seed=0, brief=fast)
 
     def report(step: int, measurement: Measurement, seconds: float) -> None:
         if progress is not None:
             progress(min(step / max(search.expected_steps, 1), 1.0))
 
     run(search, Limits(), report)
-    return placed(search, len(pages))
+    return search
 
 
 def placed(search: SoftSearch, n_pages: int) -> tuple[list[IntArray], IntArray]:
-    """The copies of a search's parts on each page."""
+    """Rows of part, top and left for every page, and the sizes of the parts."""
     pieces, parts = search.pieces, search.parts
     used = np.concatenate([search.assigned[search.shared], search.covers[:, 1]])
     names, number = np.unique(used, return_inverse=True)

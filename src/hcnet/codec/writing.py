@@ -15,7 +15,7 @@ from hcnet.checks import as_array, check_count, check_flag
 from hcnet.codec import container
 from hcnet.codec.container import Cursor
 from hcnet.codec.page_coder import State, decode_page, encode_page
-from hcnet.codec.page_parts import placements_of
+from hcnet.codec.page_parts import placed, search_pages
 from hcnet.engine.driver import interruptible
 from hcnet.images import BoolArray, PageInfo, Resolution
 from hcnet.validation.images import check_images
@@ -136,15 +136,17 @@ class Writer:
             return
         with interruptible() as interrupted:
             images, begin = [pixels for pixels, _ in pages], self._done
-            placements, sizes = placements_of(
-                images, lambda share: self._tell(begin + SEARCH * len(images) * share)
+            search = search_pages(
+                images, self._fast, lambda share: self._tell(begin + SEARCH * len(images) * share)
             )
         if interrupted.is_set():
             raise KeyboardInterrupt
         self._tell(begin + SEARCH * len(pages))
+        placements, sizes = placed(search, len(pages))
+        del search
         state, records = State(), []
-        for k, ((pixels, info), placed) in enumerate(zip(pages, placements, strict=True)):
-            payload = encode_page(pixels, placed, sizes, state, self._fast)
+        for k, ((pixels, info), rows) in enumerate(zip(pages, placements, strict=True)):
+            payload = encode_page(pixels, rows, sizes, state, self._fast)
             records.append(container.page_record(pixels, info, int(k > 0), payload))
             self._tell(self._done + ENCODE)
         del state  # before there is another: it is the largest thing in memory

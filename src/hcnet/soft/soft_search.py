@@ -94,7 +94,8 @@ class SoftSearch(Stateful):
     """A process for the driver: from pieces to parts, one small step after the other.
 
     `known` parts of earlier pages come first; `counts` are those of pixels without a part in
-    earlier pages, to which these pages are added.
+    earlier pages, to which these pages are added.  A `brief` search has one round, and looks for
+    no parts inside a piece.
     """
 
     def __init__(
@@ -104,11 +105,13 @@ class SoftSearch(Stateful):
         seed: int,
         known: Known | None = None,
         counts: NDArray[np.float64] | None = None,
+        brief: bool = False,
     ) -> None:
         if known is not None:
             pieces = joined([known.pieces, pieces])
         self._found, self._seed = pieces, seed
-        self._plan = _plan(len(pieces), known is None or not known.enough)
+        plan = _plan(len(pieces), known is None or not known.enough)
+        self._plan = _brief(plan) if brief else plan
         # A copy of a part with n has log2(total / n) bits for its position and name: the limit of
         # the paper's E(S) for few placements on many pixels.  In a line of text it has fewer.
         self.total = math.e * max(sum(page.size for page in pages), 1)
@@ -426,6 +429,16 @@ def _plan(n: int, gather: bool) -> list[tuple[int, int, int]]:
     plan += [(s, *pair) for pair in pairwise(ends[1:]) for s in range(variants - 4, len(EARLY))]
     last = variants - 2 if blocks > 1 else len(EARLY)
     return plan + [(s, 0, n) for s in range(last, len(STAGES))]
+
+
+def _brief(plan: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """A plan with one round of reassigning and merging for each block."""
+    variants, align = STAGES.index("variants"), STAGES.index("align")
+    return [
+        (s, begin, end)
+        for s, begin, end in plan
+        if s < 3 or variants - 2 * bool(begin) <= s <= align
+    ]
 
 
 def _with_joins(pieces: Pieces, pairs: IntArray) -> Pieces:

@@ -14,9 +14,8 @@ from hcnet.codec.jbig2.choosing import Chosen, choose
 from hcnet.codec.jbig2.copies import Copies, copies_of
 from hcnet.codec.jbig2.placing import placed
 from hcnet.codec.jbig2.segments import GLOBAL, Kind, Operator, Segment
+from hcnet.codec.page_parts import search_pages
 from hcnet.images import BoolArray
-from hcnet.soft.pieces import find_pieces, joined
-from hcnet.soft.soft_search import SoftSearch
 
 Resolution = tuple[float, float]  # dots per inch, down and across
 INCHES_PER_METRE = 39.37007874
@@ -139,10 +138,7 @@ def _symbols(pages: Sequence[BoolArray]) -> tuple[Chosen, Copies] | None:
     """The symbols of all pages, and the copies; None where nothing pays."""
     if not pages:
         return None
-    pieces = joined([find_pieces(page, number) for number, page in enumerate(pages)])
-    search = SoftSearch(pages, pieces, seed=0)
-    while search.step():
-        pass
+    search = search_pages(pages)
     if not search.shared.any():
         return None
     copies = copies_of(search)

@@ -1,8 +1,8 @@
 """Predictions of many contexts as one probability, by weights that are learned on the way.
 
 Every context has a slot with the share of ink seen in it and with how often it was seen.  The
-evidence of all slots is added up under four sets of weights, each selected by something else; the
-four sums are added up again, and two maps correct the result by what came true before.
+evidence of all slots is added up under seven sets of weights, each selected by something else; the
+sums are added up again, and two maps correct the result by what came true before.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIRST = int(2.2 * 2**UNIT)
 LARGEST = 1 << 26
 # Weights do not learn from smaller errors (times the rate), which saves time: 0.0005 at the lowest.
 TOO_SMALL = 1 << 13
-# Rates of learning: of the weights of the four sums, in 65536ths, and of the maps, in 256ths.
+# Rates of learning: of the weights of the sums, in 65536ths, and of the maps, in 256ths.
 FINAL_RATE, MAP_RATE = 16, 3
 
 

@@ -77,6 +77,8 @@ def _code_pixels(
     base, n = len(state.part), len(rows)
     sizes = np.array(state.places.sizes, np.int64).reshape(-1, 2)
     area = sizes.prod(axis=1)
+    if area.sum() >= 1 << 31:  # pixels of parts have numbers of 32 bits
+        raise ValueError("its parts have too many pixels")
     state.part = np.concatenate([state.part, rows[:, 0]])
     part = state.part
     own = area[part]

@@ -254,7 +254,7 @@ def code_rows(
                 and span(rows[3], -2, 2) == 0
                 and _calm(expected, y, x)
             ):
-                a = min(np.int64(runs.right[x]), 15) | (min(tables.digits[run], 7) << 4)
+                a = min(np.int64(runs.right[x]), 15) | (min(tables.digits[min(run, 32767)], 7) << 4)
                 a |= min(np.int64(runs.down[x]), 15) << 7
                 a |= np.int64(expected.level[r, x]) << 11
                 a |= np.int64(max(expected.level[r, x + 1], expected.level[below, x])) << 12

@@ -1,8 +1,8 @@
 """The bytes of a file of compressed pages: header, page records, index, end.
 
 All whole numbers of more than a byte are little-endian; `varint` has seven bits of a number in each
-byte, the lowest first, and the highest bit of a byte says that another follows.  docs/codec-format.md
-describes the format for others.
+byte, the lowest first, and the highest bit of a byte says that another follows.  The format is
+described for others in docs/codec-format.md.
 """
 
 from __future__ import annotations

@@ -106,19 +106,21 @@ def compare(copies, shapes, expected, i, base, y):
             more += (np.int64(copies.ink[own + u]) << 16) - expected.share[r, x]
     copies.dark[i - base] = ((copies.dark[i - base] * 205) >> 8) + more
     low = shapes.first[k] + copies.rank[i] - BEFORE
+    present = copies.ink[own : own + w]
     for j in range(max(low, shapes.first[k]), min(low + COMPARED, shapes.first[k + 1])):
         o = shapes.members[j]
         if o != i and copies.rows[o] > v:
             other = copies.start[o] + v * w
-            d = 0
+            row = copies.ink[other : other + w]
+            d = np.int32(0)
             for u in range(w):
-                d += copies.ink[own + u] ^ copies.ink[other + u]
+                d += np.int32(present[u] ^ row[u])
             m = np.int64(copies.missed[i - base, j - low])
             copies.missed[i - base, j - low] = ((m * REMEMBERED) >> 8) + STEPS * d
 
 
 @inlined
-def expect(copies, shapes, expected, tables, i, base, y, sums):
+def expect(copies, shapes, expected, tables, i, base, y, sums, nearby):
     """Expect the present and the next rows of a copy, from earlier copies."""
     k = copies.part[i]
     h, w = shapes.height[k], shapes.width[k]
@@ -128,27 +130,33 @@ def expect(copies, shapes, expected, tables, i, base, y, sums):
     dark = 0
     for bound in DARKNESS:
         dark += copies.dark[i - base] >= bound
+    # The copies that have rows to compare with: first row of pixels, rows that are known, misses.
+    others, n_others = nearby, 0
+    for j in range(begin, end):
+        o = shapes.members[j]
+        if o != i and copies.rows[o] > max(now, 0):
+            others[n_others, 0], others[n_others, 1] = copies.start[o], copies.rows[o]
+            others[n_others, 2] = copies.missed[i - base, j - low]
+            n_others += 1
     for v in range(max(now, 0), min(now + AHEAD, h)):
         best, least, n = -1, 1 << 40, 0
-        for j in range(begin, end):
-            o = shapes.members[j]
-            if o != i and copies.rows[o] > v:
+        for j in range(n_others):
+            if others[j, 1] > v:
                 n += 1
-                if copies.missed[i - base, j - low] <= least:
-                    best, least = o, np.int64(copies.missed[i - base, j - low])
+                if others[j, 2] <= least:
+                    best, least = others[j, 0], others[j, 2]
         for u in range(w):
             sums[u] = 0
         weights = 0
-        for j in range(begin, end):
-            o = shapes.members[j]
-            if o != i and copies.rows[o] > v:
-                d = copies.missed[i - base, j - low] - least
-                if d < FAR:
-                    weight = tables.weight[d]
-                    weights += weight
-                    other = copies.start[o] + v * w
-                    for u in range(w):
-                        sums[u] += weight * np.int32(copies.ink[other + u])
+        for j in range(n_others):
+            d = others[j, 2] - least
+            if d < FAR and others[j, 1] > v:
+                weight = tables.weight[d]
+                weights += weight
+                other = others[j, 0] + v * w
+                row = copies.ink[other : other + w]  # compiled to vectors, as an index is not
+                for u in range(w):
+                    sums[u] += weight * np.int32(row[u])
         r = (copies.top[i] + v) & 7
         for u in range(w):
             f = shapes.start[k] + v * w + u
@@ -167,7 +175,7 @@ def expect(copies, shapes, expected, tables, i, base, y, sums):
             if expected.level[r, x] == 0 or expected.owner[r, x] == f or p > expected.share[r, x]:
                 expected.nearest[r, x] = mean > 32768
                 if best >= 0:
-                    expected.nearest[r, x] = copies.ink[copies.start[best] + v * w + u]
+                    expected.nearest[r, x] = copies.ink[best + v * w + u]
                 if v == now:
                     expected.dark[r, x] = dark
                 expected.level[r, x] = level_of(p)

@@ -23,7 +23,7 @@ from hcnet.codec.contexts import (
     part_contexts,
     span,
 )
-from hcnet.codec.copies import AHEAD, clear, compare, expect, remember
+from hcnet.codec.copies import AHEAD, COMPARED, clear, compare, expect, remember
 from hcnet.codec.mixing import OTHERS, learn, predict
 from hcnet.codec.tables import CONFIDENCES
 from hcnet.engine.cpu_compilation import entry, inlined
@@ -147,13 +147,13 @@ def _within(p):
 
 
 @inlined
-def _event(event, page, copies, shapes, expected, tables, base, y, sums):
+def _event(event, page, copies, shapes, expected, tables, base, y, sums, nearby):
     """Expect the rows of a copy, or keep one that is complete."""
     i = base + event[3]
     if event[2] == EXPECT:
         if y > copies.top[i] and y > MARGIN:
             compare(copies, shapes, expected, i, base, y)
-        expect(copies, shapes, expected, tables, i, base, y, sums)
+        expect(copies, shapes, expected, tables, i, base, y, sums, nearby)
     else:
         remember(copies, shapes, i, page, y)
 
@@ -188,6 +188,7 @@ def code_rows(
     parts = events.shape[0] > 0
     n_slots = N_PAGE + N_PARTS if parts else N_PAGE
     rows = np.zeros(ABOVE + 1, np.int64)
+    nearby = np.zeros((COMPARED, 3), np.int64)
     slot, evidence, weight, selection = scratch[0], scratch[1], scratch[2], scratch[3]
     evidence[0] = CONSTANT
     for y in range(first + MARGIN, last + MARGIN):
@@ -227,7 +228,7 @@ def code_rows(
             if x > MARGIN:
                 near -= column[x - NEAR - 1]
             while e < events.shape[0] and events[e, 0] == y and events[e, 1] <= x:
-                _event(events[e], page, copies, shapes, expected, tables, base, y, sums)
+                _event(events[e], page, copies, shapes, expected, tables, base, y, sums, nearby)
                 e += 1
             bit = np.int64(page[y, x])
             if (
@@ -298,7 +299,7 @@ def code_rows(
             for d in range(1, ABOVE + 1):
                 rows[d] = ((rows[d] << 1) | page[y - d, x + REACH + 1]) & SEEN
         while e < events.shape[0] and events[e, 0] == y:
-            _event(events[e], page, copies, shapes, expected, tables, base, y, sums)
+            _event(events[e], page, copies, shapes, expected, tables, base, y, sums, nearby)
             e += 1
         at[0] = e
         at[1] = 0 if any_ink else at[1] + 1

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hcnet.codec.arithmetic import END, PER_BIT, Bytes, Coder, code_bit
+from hcnet.codec.arithmetic import END, PER_BIT, Bytes, Coder, code, code_bit
+from hcnet.engine.cpu_compilation import entry
 
 # Probabilities during blending have 30 bits, counts of symbols are in 16ths.
 WHOLE, SIXTEEN = 1 << 30, 16
@@ -61,6 +62,41 @@ def limits(n_pixels: int) -> list[float]:
     return [each * n_pixels + more for each, more in (MOST_INK, MOST_ROWS, MOST_WORK)]
 
 
+@entry
+def blend(p, which, times, shift, weight, share):
+    """Blend probabilities with symbols that were seen so many times, less a shift."""
+    inside = total = 0
+    for j in range(which.size):
+        if 0 <= which[j] + shift < p.size:
+            inside += 1
+            total += times[j]
+    weight += share * inside
+    for symbol in range(p.size):
+        p[symbol] *= weight
+    for j in range(which.size):
+        if 0 <= which[j] + shift < p.size:
+            p[which[j] + shift] += times[j] * (SIXTEEN * WHOLE)
+    for symbol in range(p.size):
+        p[symbol] //= SIXTEEN * total + weight
+
+
+@entry
+def code_symbol(coder, data, decode, symbol, p):
+    """Read a symbol, or write this one, by halving those that are left."""
+    to = np.zeros(p.size + 1, np.int64)
+    for j in range(p.size):
+        to[j + 1] = to[j] + p[j] + 1
+    low, high = 0, p.size
+    while high - low > 1:
+        middle = (low + high) // 2
+        right = ((to[high] - to[middle]) << 16) // (to[high] - to[low])
+        if code(coder, data, decode, np.int64(symbol >= middle), min(max(right, 1), 65535)):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 # What symbols are counted for, and a number that is subtracted from them.
 Context = tuple[tuple[int, ...], int]
 
@@ -84,26 +120,12 @@ class Symbols:
             reversed(contexts), reversed(self.weights), reversed(self.counts), strict=True
         ):
             seen = counts.get(context)
-            if not seen:
-                continue
-            at = np.fromiter(seen, np.int64, len(seen)) + shift
-            times = np.fromiter(seen.values(), np.int64, len(seen))
-            inside = (at >= 0) & (at < n)
-            at, times = at[inside], times[inside]
-            weight += self.share * len(at)
-            p *= weight
-            p[at] += times * (SIXTEEN * WHOLE)
-            p //= SIXTEEN * int(times.sum()) + weight
-        to = np.concatenate([[0], np.cumsum(p + 1)]).tolist()
+            if seen:
+                which = np.fromiter(seen, np.int64, len(seen))
+                times = np.fromiter(seen.values(), np.int64, len(seen))
+                blend(p, which, times, shift, weight, self.share)
         stream.room(32)
-        low, high = 0, n
-        while high - low > 1:
-            middle = (low + high) // 2
-            right = ((to[high] - to[middle]) << 16) // (to[high] - to[low])
-            if stream.bit(int(symbol >= middle), right):
-                low = middle
-            else:
-                high = middle
+        low = int(code_symbol(stream.coder, stream.data, stream.decode, symbol, p))
         for (context, shift), counts in zip(contexts, self.counts, strict=True):
             seen = counts.setdefault(context, {})
             seen[low - shift] = seen.get(low - shift, 0) + 1

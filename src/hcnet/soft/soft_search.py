@@ -432,13 +432,10 @@ def _plan(n: int, gather: bool) -> list[tuple[int, int, int]]:
 
 
 def _brief(plan: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """A plan with one round of reassigning and merging for each block."""
-    variants, align = STAGES.index("variants"), STAGES.index("align")
-    return [
-        (s, begin, end)
-        for s, begin, end in plan
-        if s < 3 or variants - 2 * bool(begin) <= s <= align
-    ]
+    """A plan that gathers, reassigns and merges each piece once."""
+    again, align = EARLY.index("variants") - 2, STAGES.index("align")
+    kept = {0, 1, align - 1, align}
+    return [one for one in plan if one[0] in (kept | {again} if one[1] else kept)]
 
 
 def _with_joins(pieces: Pieces, pairs: IntArray) -> Pieces:

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.codec.jbig2 import arithmetic, regions, symbols
-from hcnet.soft.pieces import IntArray
+from hcnet.soft import coding
+from hcnet.soft.channel import Table
+from hcnet.soft.pieces import IntArray, Pieces
 
 Arrays = tuple[NDArray[np.uint8], IntArray, IntArray, IntArray]
 # Sizes of strips that a text region may have.
@@ -38,6 +40,12 @@ class Bitmaps:
     def arrays(self) -> Arrays:
         """As compiled loops take them."""
         return self.ink, self.start, self.height, self.width
+
+    def bits_alone(self, cost: Table) -> NDArray[np.float64]:
+        """Bits of each by itself, on an empty page."""
+        zeros = np.zeros(len(self), np.int64)
+        pieces = Pieces(zeros, zeros, zeros, self.height, self.width, self.start, self.ink)
+        return np.asarray(coding.template_bits(pieces.arrays(), cost))
 
     @property
     def room(self) -> int:

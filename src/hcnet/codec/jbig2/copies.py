@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from hcnet.codec.jbig2.bitmaps import Bitmaps, together
-from hcnet.soft import coding
 from hcnet.soft.pieces import IntArray, smallest_box
 from hcnet.soft.soft_search import SoftSearch
 
@@ -44,8 +43,7 @@ def copies_of(search: SoftSearch) -> Copies:
             rows.append(row[None])
     table = np.concatenate(rows).astype(np.int64)
     found = together(bitmaps)
-    reference = np.zeros((len(found), 2), np.int64)
-    alone = coding.template_bits((*found.arrays, reference), search.cost_alone)
+    alone = found.bits_alone(search.cost_alone)
     return Copies(found, table[:, 0], table[:, 1:3], table[:, 3], table[:, 4:], alone)
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from hcnet.codec.jbig2 import pricing, regions, symbols
 from hcnet.codec.jbig2.bitmaps import Bitmaps, together
 from hcnet.codec.jbig2.copies import Copies
-from hcnet.soft import coding
 from hcnet.soft.channel import ALONE, Table, bits_of
 from hcnet.soft.pieces import IntArray
 
@@ -69,9 +68,7 @@ class Prices:
 
     def alone(self, some: Sequence[Symbol]) -> Floats:
         """Bits of symbols by themselves."""
-        bitmaps = together(s.bitmap for s in some)
-        reference = np.zeros((len(bitmaps), 2), np.int64)
-        return np.asarray(coding.template_bits((*bitmaps.arrays, reference), self._cost_alone))
+        return together(s.bitmap for s in some).bits_alone(self._cost_alone)
 
     def _bits(
         self, copies: Bitmaps, some: Sequence[Symbol], pairs: IntArray, counts: Floats | None

@@ -18,10 +18,14 @@ from hcnet.codec.symbols import Stream
 from hcnet.codec.tables import MIXTURE, tables
 from hcnet.engine.driver import look
 from hcnet.images import BoolArray
+from hcnet.memory import check_memory
 
 N_INPUTS = OTHERS + N_PAGE + N_PARTS
 # Pixels that are coded between two looks at the clock.
 CHUNK = 1 << 16
+# Bytes that a copy of a part takes: what others have missed of it, and its first events; for each
+# of its rows, the two events and the copies that sorting makes of them.
+PER_COPY, PER_ROW = 4 * COMPARED + 400, 240
 
 
 class State:
@@ -79,6 +83,9 @@ def _code_pixels(
     area = sizes.prod(axis=1)
     if area.sum() >= 1 << 31:  # pixels of parts have numbers of 32 bits
         raise ValueError("its parts have too many pixels")
+    n_rows = int(sizes[rows[:, 0], 0].sum())
+    needed = PER_COPY * n + PER_ROW * n_rows + int(9 * area.sum() + area[rows[:, 0]].sum())
+    check_memory("The copies of parts on a page", needed, None, "use a larger machine")
     state.part = np.concatenate([state.part, rows[:, 0]])
     part = state.part
     own = area[part]

@@ -21,7 +21,7 @@ def test_components_count_from_twenty_pixels_and_half_covered_ones_are_explained
     features[1, 0, :2, :5] = True
     places = [(0, 0, 2, 2), (0, 0, 2, 7), (0, 1, 10, 3), (0, 1, 10, 20), (0, 0, -3, 58)]
     learner = SimpleNamespace(features_=features, placements_=np.array(places))
-    assert explained(page, learner) == (4, 0.5)
+    assert explained(page, learner) == (4, 0.5, 68 / 110)
 
 
 def test_page_files_are_read_with_ink_on(tmp_path):

@@ -108,20 +108,20 @@ def level_of(p):
 def part_contexts(rows, expected, y, x, slot, selection):
     """Contexts with what parts let expect; also selects weights by it."""
     level = expected.level
-    here, up, down = level[y & 7], level[(y - 1) & 7], level[(y + 1) & 7]
+    here, up, down = y & 7, (y - 1) & 7, (y + 1) & 7
     r0, r1, r2 = rows[0], rows[1], rows[2]
     w, n, nw, ne = r0 & 1, span(r1, 0, 0), span(r1, -1, -1), span(r1, 1, 1)
     before = w | (n << 1) | (nw << 2) | (ne << 3)
     ww, nn = (r0 >> 1) & 1, span(r2, 0, 0)
-    own = np.int64(here[x])
+    own = np.int64(level[here, x])
     lw, le, ln, ls = (
-        np.int64(here[x - 1]),
-        np.int64(here[x + 1]),
-        np.int64(up[x]),
-        np.int64(down[x]),
+        np.int64(level[here, x - 1]),
+        np.int64(level[here, x + 1]),
+        np.int64(level[up, x]),
+        np.int64(level[down, x]),
     )
-    lnw, lne = np.int64(up[x - 1]), np.int64(up[x + 1])
-    lsw, lse = np.int64(down[x - 1]), np.int64(down[x + 1])
+    lnw, lne = np.int64(level[up, x - 1]), np.int64(level[up, x + 1])
+    lsw, lse = np.int64(level[down, x - 1]), np.int64(level[down, x + 1])
     have = np.int64(own > 0)
     nine = (np.int64(lnw >= 4) << 8) | (np.int64(ln >= 4) << 7) | (np.int64(lne >= 4) << 6)
     nine |= (np.int64(lw >= 4) << 5) | (np.int64(own >= 4) << 4) | (np.int64(le >= 4) << 3)
@@ -141,10 +141,9 @@ def part_contexts(rows, expected, y, x, slot, selection):
     slot[N_PAGE + 2] = at[2] + ((fine << 12) | (errors << 4) | (seen << 1) | have)
     c = (before << 1) | have
     for v in range(-2, 3):
-        row = level[(y + v) & 7]
         for u in range(-2, 3):
             if abs(u) + abs(v) < 4:
-                c = (c << 1) | np.int64(row[x + u] >= 4)
+                c = (c << 1) | np.int64(level[(y + v) & 7, x + u] >= 4)
     slot[N_PAGE + 3] = at[3] + hashed(c)
     slot[N_PAGE + 4] = at[4] + (slot[0] | (own << 10) | (le << 13) | (ls << 16))
     owner = np.int64(expected.owner[y & 7, x])

@@ -39,7 +39,9 @@ class Mixture(NamedTuple):
     """What is learned."""
 
     slots: NDArray[np.uint32]
-    weights: NDArray[np.int32]  # set and selection; input and confidence
+    # By set, selection, input and confidence.  Rows of an array would be objects to the compiler,
+    # which take time for every pixel: hence all in one.
+    weights: NDArray[np.int32]
     uses: NDArray[np.int32]  # set, selection
     final: NDArray[np.int32]  # selection of the second set, set
     maps: NDArray[np.int32]  # map, selection, bin: probabilities in units of 2^-22
@@ -62,7 +64,7 @@ def new_mixture(n_slots: int, n_inputs: int, evidence: NDArray[np.integer]) -> M
     maps[:] = evidence
     return Mixture(
         np.zeros(n_slots, np.uint32),
-        np.full((SETS * SELECTIONS, n_inputs * CONFIDENCES), FIRST // n_inputs, np.int32),
+        np.full(SETS * SELECTIONS * n_inputs * CONFIDENCES, FIRST // n_inputs, np.int32),
         np.zeros((SETS, SELECTIONS), np.int32),
         np.full((SELECTIONS, SETS), (1 << UNIT) // SETS, np.int32),
         maps,
@@ -98,10 +100,10 @@ def predict(mixture, tables, scratch, n_slots):
         weight[OTHERS + m] = (OTHERS + m) * CONFIDENCES + tables.confidence[s & 1023]
     all_sets = 0
     for q in range(SETS):
-        weights = mixture.weights[q * SELECTIONS + selection[q]]
+        base = (q * SELECTIONS + selection[q]) * (evidence.size * CONFIDENCES)
         t = 0
         for m in range(n_inputs):
-            t += np.int64(weights[weight[m]]) * evidence[m]
+            t += np.int64(mixture.weights[base + weight[m]]) * evidence[m]
         t = cut(t >> UNIT, MIXTURE)
         total[q] = t
         guess[q] = tables.probability[t + MIXTURE]
@@ -135,10 +137,11 @@ def learn(mixture, tables, scratch, n_slots, bit):
         step = ((np.int64(bit) << 16) - guess[q]) * np.int64(tables.rate[uses])
         if abs(step) < TOO_SMALL:
             continue
-        weights = mixture.weights[q * SELECTIONS + r]
+        base = (q * SELECTIONS + r) * (evidence.size * CONFIDENCES)
         for m in range(n_inputs):
+            a = base + weight[m]
             change = (step * evidence[m] + (1 << 19)) >> 20
-            weights[weight[m]] = np.int32(cut(np.int64(weights[weight[m]]) + change, LARGEST))
+            mixture.weights[a] = np.int32(cut(np.int64(mixture.weights[a]) + change, LARGEST))
         final = np.int64(mixture.final[selection[1], q])
         final += (error * total[q] * FINAL_RATE + (1 << 19)) >> 20
         mixture.final[selection[1], q] = np.int32(cut(final, LARGEST))

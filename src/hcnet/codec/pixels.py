@@ -67,8 +67,8 @@ class Progress(NamedTuple):
 def new_quiet() -> Quiet:
     """Nothing seen."""
     return Quiet(
-        np.full((16, 16), (1 << EXACT) // 2000),
-        np.zeros((16, 16), np.int64),
+        np.full(256, (1 << EXACT) // 2000),
+        np.zeros(256, np.int64),
         np.full(2, 1 << (EXACT - 1)),
         np.zeros(2, np.int64),
         np.full(1 << 13, (1 << EXACT) // 2000),
@@ -134,8 +134,8 @@ def _count_runs(runs, page, y, empty):
 def _calm(expected, y, x):
     """Whether no part expects ink here or beside."""
     for v in range(-1, 2):
-        row = expected.level[(y + v) & 7]
-        if row[x - 1] > 1 or row[x] > 1 or row[x + 1] > 1:
+        r = (y + v) & 7
+        if max(expected.level[r, x - 1], expected.level[r, x], expected.level[r, x + 1]) > 1:
             return False
     return True
 
@@ -246,7 +246,7 @@ def code_rows(
                 a = min(tables.digits[min(x - last_ink, 32767)], 15)
                 nearest = max(above[x], max(above[x + 3], above[x - 3]))
                 b = min(tables.digits[min(y - nearest, 32767)], 15)
-                bit = _rare(coder, data, decode, bit, quiet.ink[a], quiet.n[a], b)
+                bit = _rare(coder, data, decode, bit, quiet.ink, quiet.n, 16 * a + b)
             elif (
                 (brisk or expected.level[r, x] > 0)
                 and (rows[0] & 7) == 0

@@ -148,3 +148,13 @@ def test_windows_are_as_large_as_the_pieces_that_repeat(side, noise):
     learner = FeatureLearner(n_init=1, random_state=0).fit(page)
     assert learner.features_.shape == (3, 1, side, side)
     assert len(learner.placements_) == 24
+
+
+def test_a_piece_is_not_explained_by_a_part_that_has_lost_its_copies(staves):
+    first = SoftSearch([staves], find_pieces(staves), 0)
+    while first.step():
+        pass
+    alone = int(np.flatnonzero(first.parts.n < 2)[0])
+    first.covers = np.array([[alone, alone, 0, 0]])
+    assert first.explained[alone] == first.shared[alone]
+    assert (window_search([staves], first, LENGTHS[0], None, 0).covers >= 0).all()

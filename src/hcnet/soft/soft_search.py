@@ -220,9 +220,10 @@ class SoftSearch(Stateful):
 
     @property
     def explained(self) -> BoolArray:
-        """Which pieces are copies, or made of several parts."""
+        """Which pieces are copies, or made of several parts that have copies still."""
         found = self.shared
-        found[self.covers[:, 0]] = True
+        lost = self.covers[self.parts.n[self.covers[:, 1]] < 2, 0]
+        found[np.setdiff1d(self.covers[:, 0], lost)] = True
         return found
 
     def costs(self, bits: NDArray[np.float64] | None = None) -> NDArray[np.float64]:

@@ -91,8 +91,8 @@ class WindowSearch(SoftSearch):
         self._found_with = found.cost_alone, found.total
         super().__init__((), pieces, seed, known)
         self.bits[: len(kept)], self.saved[: len(kept)] = found.bits[kept], found.saved[kept]
-        self.covers = found.covers.copy()
-        self.covers[:, 0], self.covers[:, 1] = number[found.covers[:, 0]], part[found.covers[:, 1]]
+        self.covers = found.covers[number[found.covers[:, 0]] >= 0]
+        self.covers[:, 0], self.covers[:, 1] = number[self.covers[:, 0]], part[self.covers[:, 1]]
         n = len(self.pieces)
         last = STAGES.index("align"), STAGES.index("align"), STAGES.index("cover")
         self._plan = [(s, len(kept), n) for s in (*range(len(EARLY)), *last)]

@@ -39,6 +39,12 @@ class Runs(NamedTuple):
 
 
 @inlined
+def ring(y):
+    """Where a row is among those that are kept."""
+    return y & (RING - 1)
+
+
+@inlined
 def hashed(c):
     """The number of a slot for a context of up to 64 bits."""
     return np.int64((np.uint64(c) * _MIX) >> np.uint64(64 - HASHED))
@@ -52,7 +58,10 @@ def span(row, a, b):
 
 @inlined
 def page_contexts(rows, runs, x, run, slot):
-    """Contexts of the page alone: the nearest 10, 16, 22, 32 and 46 pixels, a column and a row."""
+    """Contexts of the page alone; returns the selection of weights by runs.
+
+    The nearest 10, 16, 22, 32, 46 and more pixels, columns, rows, diagonals, and lengths of runs.
+    """
     r0, r1, r2, r3, r4, r5 = rows[0], rows[1], rows[2], rows[3], rows[4], rows[5]
     c = (r0 & 3) | (span(r1, -2, 2) << 2) | (span(r2, -1, 1) << 7)
     slot[0] = c
@@ -76,7 +85,7 @@ def page_contexts(rows, runs, x, run, slot):
     a = min(np.int64(right[x]), 15)
     b = min(np.int64(right[x + a]), 15) if a < 15 else 0
     d = a | (b << 4) | (min(run, 31) << 8) | (w << 13) | (span(r1, -1, 1) << 14)
-    slot[14] = (a << 4 | min(np.int64(down[x]), 15)) * 4 + w * 2 + (min(run, 4) == 4)
+    by_runs = (a << 4 | min(np.int64(down[x]), 15)) * 4 + w * 2 + (run >= 4)
     slot[7] = START[7] + hashed(d | (min(np.int64(down[x]), 15) << 17))
     d = min(np.int64(down[x]), 31) | (min(np.int64(down[x + 1]), 31) << 5)
     d |= (min(np.int64(down[x - 1]), 31) << 10) | (min(np.int64(down[x + 2]), 15) << 15)
@@ -96,6 +105,21 @@ def page_contexts(rows, runs, x, run, slot):
     e = (r0 & 3) | (span(r1, -2, 9) << 2) | (span(r2, -1, 10) << 14) | (span(r3, 2, 9) << 26)
     slot[13] = START[13] + hashed(e | (np.int64(7) << 50))
     slot[10] = START[10] + hashed(d ^ (span(rows[6], -2, 2) * np.int64(0x1D872B41D872B41)))
+    return by_runs
+
+
+@inlined
+def page_selections(rows, slot, selection):
+    """Selections of weights and maps on a page without parts, but for that by runs."""
+    near = (rows[0] & 3) | (span(rows[1], -1, 1) << 2) | (span(rows[2], 0, 0) << 5)
+    selection[0] = 0
+    selection[1] = near * 8
+    selection[2] = slot[0]
+    selection[3] = slot[5] & 511
+    selection[4] = slot[0]
+    selection[5] = (slot[6] - START[6]) & 1023
+    selection[7] = slot[0] * 8
+    selection[8] = (((slot[1] - START[1]) >> 4) & 4095) * 8
 
 
 @inlined
@@ -108,7 +132,7 @@ def level_of(p):
 def part_contexts(rows, expected, y, x, slot, selection):
     """Contexts with what parts let expect; also selects weights by it."""
     level = expected.level
-    here, up, down = y & 7, (y - 1) & 7, (y + 1) & 7
+    here, up, down = ring(y), ring(y - 1), ring(y + 1)
     r0, r1, r2 = rows[0], rows[1], rows[2]
     w, n, nw, ne = r0 & 1, span(r1, 0, 0), span(r1, -1, -1), span(r1, 1, 1)
     before = w | (n << 1) | (nw << 2) | (ne << 3)
@@ -129,9 +153,9 @@ def part_contexts(rows, expected, y, x, slot, selection):
     # Errors of the part beside the pixel: 0 for ink that is missing, 2 for ink too much.
     ew, en = 1 + w - np.int64(lw >= 4), 1 + n - np.int64(ln >= 4)
     enw, ene = 1 + nw - np.int64(lnw >= 4), 1 + ne - np.int64(lne >= 4)
-    seen = min(np.int64(expected.seen[y & 7, x]), 7)
-    fine = np.int64(expected.share[y & 7, x]) >> 11
-    dark = np.int64(expected.dark[y & 7, x])
+    seen = min(np.int64(expected.seen[ring(y), x]), 7)
+    fine = np.int64(expected.share[ring(y), x]) >> 11
+    dark = np.int64(expected.dark[ring(y), x])
     at = START[N_PAGE:]
     slot[N_PAGE] = at[0] + ((before << 10) | (nine << 1) | have)
     slot[N_PAGE + 1] = at[1] + (
@@ -143,10 +167,10 @@ def part_contexts(rows, expected, y, x, slot, selection):
     for v in range(-2, 3):
         for u in range(-2, 3):
             if abs(u) + abs(v) < 4:
-                c = (c << 1) | np.int64(level[(y + v) & 7, x + u] >= 4)
+                c = (c << 1) | np.int64(level[ring(y + v), x + u] >= 4)
     slot[N_PAGE + 3] = at[3] + hashed(c)
     slot[N_PAGE + 4] = at[4] + (slot[0] | (own << 10) | (le << 13) | (ls << 16))
-    owner = np.int64(expected.owner[y & 7, x])
+    owner = np.int64(expected.owner[ring(y), x])
     if owner >= 0 and own > 0:  # noqa: SIM108
         c = (owner << 3) | (w << 2) | (n << 1) | ne
     else:
@@ -158,14 +182,14 @@ def part_contexts(rows, expected, y, x, slot, selection):
     c |= (min((lne + 1) >> 1, 3) << 17) | (min((lse + 1) >> 1, 3) << 19)
     c |= (min((lsw + 1) >> 1, 3) << 21) | (min((lnw + 1) >> 1, 3) << 23)
     slot[N_PAGE + 6] = at[6] + hashed(c)
-    mean = level_of(expected.mean[y & 7, x]) if own > 0 else 0
+    mean = level_of(expected.mean[ring(y), x]) if own > 0 else 0
     c = own | (mean << 3) | (dark << 6) | (ew << 9) | (en << 11) | (le << 13) | (ls << 16)
     slot[N_PAGE + 7] = at[7] + (c | (ne << 19))
     near = expected.nearest
     c = 0
     for v in range(-1, 2):
         for u in range(-1, 2):
-            c = (c << 1) | np.int64(near[(y + v) & 7, x + u])
+            c = (c << 1) | np.int64(near[ring(y + v), x + u])
     slot[N_PAGE + 8] = at[8] + ((((c << 4) | before) << 3) | own)
     c = fine | (dark << 5) | (before << 8) | (ww << 12) | (nn << 13) | (le << 14) | (lsw << 17)
     slot[N_PAGE + 9] = at[9] + (c | (have << 20))

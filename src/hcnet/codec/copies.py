@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.codec.contexts import AS_DARK, NO_OWNER, RING, level_of
+from hcnet.codec.contexts import AS_DARK, NO_OWNER, RING, level_of, ring
 from hcnet.codec.tables import FAR, STEPS
 from hcnet.engine.cpu_compilation import inlined
 
@@ -22,8 +22,9 @@ COMPARED = BEFORE + AFTER
 AHEAD = 3
 # What a row has missed counts so many 256ths in the next row.
 REMEMBERED = 243
-# Bounds of the darkness of a copy: ink more than expected in the rows so far, in 65536ths.
-DARKNESS = np.array([-4.0, -2.0, -0.7, 0.7, 2.0, 4.0]) * 65536
+# Bounds of the darkness of a copy: pixels of ink more than expected in the rows so far, in 65536ths
+# (-4, -2, -0.7, 0.7, 2 and 4).
+DARKNESS = np.array([-262144, -131072, -45875, 45876, 131072, 262144])
 
 
 class Copies(NamedTuple):
@@ -81,7 +82,7 @@ def new_expected(width: int) -> Expected:
 @inlined
 def clear(expected, y):
     """Expect nothing of a row."""
-    r = y & 7
+    r = ring(y)
     for x in range(expected.level.shape[1]):
         expected.level[r, x] = 0
         expected.share[r, x] = 0
@@ -97,7 +98,7 @@ def compare(copies, shapes, expected, i, base, y):
     """Compare the last row of a copy with that row of earlier copies."""
     k = copies.part[i]
     v, w = y - 1 - copies.top[i], shapes.width[k]
-    r = (y - 1) & 7
+    r = ring(y - 1)
     own = copies.start[i] + v * w
     more = 0
     for u in range(w):
@@ -157,7 +158,7 @@ def expect(copies, shapes, expected, tables, i, base, y, sums, nearby):
                 row = copies.ink[other : other + w]  # compiled to vectors, as an index is not
                 for u in range(w):
                     sums[u] += weight * np.int32(row[u])
-        r = (copies.top[i] + v) & 7
+        r = ring(copies.top[i] + v)
         for u in range(w):
             f = shapes.start[k] + v * w + u
             x = copies.left[i] + u

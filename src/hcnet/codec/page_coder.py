@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -42,10 +41,6 @@ class State:
         self.ink = np.zeros(0, np.uint8)  # of all copies
         self.on = np.zeros(0, np.int32)  # of all pixels of parts
         self.seen = np.zeros(0, np.int32)
-
-    def copy(self) -> State:
-        """The same, which then learns by itself."""
-        return copy.deepcopy(self)
 
 
 def encode_page(

@@ -17,10 +17,11 @@ from hcnet.codec.contexts import (
     N_PAGE,
     N_PARTS,
     REACH,
-    START,
     Runs,
     page_contexts,
+    page_selections,
     part_contexts,
+    ring,
     span,
 )
 from hcnet.codec.copies import AHEAD, COMPARED, clear, compare, expect, remember
@@ -40,6 +41,8 @@ LONGEST = 255
 # Evidence that is always there.
 CONSTANT = 77
 EXPECT, REMEMBER = 0, 1
+# The set of weights that runs select.
+BY_RUNS = 6
 # Columns before a copy at which its row is expected.
 EARLY = 3
 
@@ -134,10 +137,16 @@ def _count_runs(runs, page, y, empty):
 def _calm(expected, y, x):
     """Whether no part expects ink here or beside."""
     for v in range(-1, 2):
-        r = (y + v) & 7
+        r = ring(y + v)
         if max(expected.level[r, x - 1], expected.level[r, x], expected.level[r, x + 1]) > 1:
             return False
     return True
+
+
+@inlined
+def _digits(tables, n):
+    """Digits of a number in binary, at most 15."""
+    return np.int64(tables.digits[min(n, tables.digits.size - 1)])
 
 
 @inlined
@@ -222,7 +231,7 @@ def code_rows(
         rows[0] = 0
         last_ink, any_ink, run = -100, False, MARGIN
         _count_runs(runs, page, y, at[1])
-        r, below = y & 7, (y + 1) & 7
+        r, below = ring(y), ring(y + 1)
         for x in range(MARGIN, MARGIN + width):
             near += column[x + NEAR]
             if x > MARGIN:
@@ -243,9 +252,8 @@ def code_rows(
                     )
                 )
             ):
-                a = min(tables.digits[min(x - last_ink, 32767)], 15)
-                nearest = max(above[x], max(above[x + 3], above[x - 3]))
-                b = min(tables.digits[min(y - nearest, 32767)], 15)
+                a = _digits(tables, x - last_ink)
+                b = _digits(tables, y - max(above[x], max(above[x + 3], above[x - 3])))
                 bit = _rare(coder, data, decode, bit, quiet.ink, quiet.n, 16 * a + b)
             elif (
                 (brisk or expected.level[r, x] > 0)
@@ -255,29 +263,18 @@ def code_rows(
                 and span(rows[3], -2, 2) == 0
                 and _calm(expected, y, x)
             ):
-                a = min(np.int64(runs.right[x]), 15) | (min(tables.digits[min(run, 32767)], 7) << 4)
+                a = min(np.int64(runs.right[x]), 15) | (min(_digits(tables, run), 7) << 4)
                 a |= min(np.int64(runs.down[x]), 15) << 7
                 a |= np.int64(expected.level[r, x]) << 11
                 a |= np.int64(max(expected.level[r, x + 1], expected.level[below, x])) << 12
                 bit = _rare(coder, data, decode, bit, quiet.calm, quiet.calm_n, a)
             else:
-                page_contexts(rows, runs, x, run, slot)
-                selection[6] = slot[14]
+                selection[BY_RUNS] = page_contexts(rows, runs, x, run, slot)
                 level = 0
                 if parts:
                     level = part_contexts(rows, expected, y, x, slot, selection)
                 else:
-                    r1, r2 = rows[1], rows[2]
-                    selection[0] = 0
-                    selection[1] = (
-                        (rows[0] & 3) | (span(r1, -1, 1) << 2) | (span(r2, 0, 0) << 5)
-                    ) * 8
-                    selection[2] = slot[0]
-                    selection[3] = slot[5] & 511
-                    selection[4] = slot[0]
-                    selection[5] = (slot[6] - START[6]) & 1023
-                    selection[7] = slot[0] * 8
-                    selection[8] = (((slot[1] - START[1]) >> 4) & 4095) * 8
+                    page_selections(rows, slot, selection)
                 for q in range(1, OTHERS):
                     evidence[q] = 0
                     weight[q] = q * CONFIDENCES

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -69,10 +68,6 @@ class Places:
         self.after: dict[int, int] = {}
         self.numbers: dict[int, int] = {}  # of parts, by those of the encoder
         self.n_lines = 0
-
-    def copy(self) -> Places:
-        """The same, which then learns by itself."""
-        return copy.deepcopy(self)
 
     def code(
         self, stream: Stream, shape: Size, lines: Sequence[IntArray], sizes: IntArray

@@ -104,11 +104,6 @@ class Writer:
         """Number of pages so far."""
         return len(self._sizes) + len(self._pages)
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all pages that are written so far."""
-        return sum(self._sizes)
-
     def add(self, page: ArrayLike, info: PageInfo | None = None) -> None:
         """Add a page.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hcnet.engine.cpu_compilation import called, entry, inlined
-from hcnet.soft.coding import NO_ROW, coded, draw, row_bits, template_context
+from hcnet.soft.coding import NO_ROW, coded, row_bits, template_context
 
 # The share of a part's ink that the piece may lack (with 0.15, common letters that touch were not
 # found), that no other part may have claimed, and that may lie behind missing pixels; the share of
@@ -32,18 +32,76 @@ NO_BITS = np.float32(1e-9)
 @called
 def _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against):
     """Bits that a part saves with the corner of its box at a point of a piece."""
-    sums, first, tall, wide, _, n, box, _, _, _ = parts
-    h, w, W = pieces[2][i], pieces[3][i], wide[k]
-    draw(pieces, i, box[k, 0] - y0, box[k, 2] - x0, tall[k], W, scratch)
-    for y in range(box[k, 0], box[k, 1]):
-        v = y - box[k, 0] + y0
-        for x in range(box[k, 2], box[k, 3]):
-            u = x - box[k, 2] + x0
-            inside = 0 <= v < h and 0 <= u < w
-            against[y * W + x] = bits[v * w + u] if inside else NO_BITS
+    sums, first, _, wide, _, n, box, _, _, _ = parts
+    base, h, w, W = pieces[1][i], pieces[2][i], pieces[3][i], wide[k]
+    down, across = y0 - box[k, 0], x0 - box[k, 2]
+    for y in range(box[k, 0] - 1, box[k, 1] + 1):
+        v = y + down
+        for x in range(box[k, 2] - 1, box[k, 3] + 1):
+            u = x + across
+            if 0 <= v < h and 0 <= u < w:
+                scratch[y * W + x] = pieces[0][base + v * w + u]
+                against[y * W + x] = bits[v * w + u]
+            else:
+                scratch[y * W + x] = 0
+                against[y * W + x] = NO_BITS
     area = box[k, 0], box[k, 1], box[k, 2], box[k, 3]
     none = np.zeros((0, 2))
     return -coded(sums, first[k], W, n[k], 0, scratch, area, cost, none, against)
+
+
+@inlined
+def _n_bits(v):
+    """How many bits of a word are set."""
+    v = v - ((v >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    v = (v & np.uint64(0x3333333333333333)) + ((v >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    v = (v + (v >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((v * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@called
+def _pack(pixels, base, stride, size, least, shift, into, at, words):
+    """Write rows of pixels that are at least so large as bits, the first at (row, column) `shift`.
+
+    Every row has so many words, from `at` on.
+    """
+    for y in range(size[0]):
+        for x in range(size[1]):
+            if pixels[base + y * stride + x] >= least:
+                column = x + shift[1]
+                q = at + (y + shift[0]) * words + (column >> 6)
+                into[q] |= np.uint64(1) << np.uint64(column & 63)
+
+
+@called
+def _packed_parts(parts, usable):
+    """The ink of some parts as bits, how many each word has, where parts begin, and all ink."""
+    sums, first, _, wide, _, n, box, _, _, _ = parts
+    start = np.zeros(usable.size + 1, np.int64)
+    for j in range(usable.size):
+        k = usable[j]
+        words = (box[k, 3] - box[k, 2] + 63) >> 6
+        start[j + 1] = start[j] + (box[k, 1] - box[k, 0]) * words
+    packed, on = np.zeros(start[-1], np.uint64), np.zeros(start[-1], np.int64)
+    mass = np.zeros(usable.size, np.int64)
+    for j in range(usable.size):
+        k = usable[j]
+        size = box[k, 1] - box[k, 0], box[k, 3] - box[k, 2]
+        base = first[k] + box[k, 0] * wide[k] + box[k, 2]
+        words = (size[1] + 63) >> 6
+        _pack(sums, base, wide[k], size, (n[k] + 1) // 2, (0, 0), packed, start[j], words)
+        for q in range(start[j], start[j + 1]):
+            on[q] = _n_bits(packed[q])
+            mass[j] += on[q]
+    return packed, on, start, mass
+
+
+@inlined
+def _word(rows, q, x):
+    """The 64 pixels from column x on, of the row that begins with word q."""
+    q += x >> 6
+    x = np.uint64(x & 63)
+    return (rows[q] >> x) | ((rows[q + 1] << np.uint64(1)) << (np.uint64(63) - x))
 
 
 @inlined
@@ -98,14 +156,17 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
     sums, first, tall, wide, centre, n, box, mass, _, level = parts
     scratch = np.zeros(np.max(tall * wide), np.uint8)
     against = np.zeros(scratch.size, np.float32)
-    largest = room = 0
+    packed, part_bits, part_start, part_ink = _packed_parts(parts, usable)
+    largest = room = most_words = 0
     for i in which:
-        largest = max(largest, (height[i] + 1) * (width[i] + 1))
-        room = max(room, (height[i] + 2 * OVER + 1) * (width[i] + 2 * OVER + 1))
+        h, w = height[i] + 2 * OVER, width[i] + 2 * OVER
+        largest = max(largest, height[i] * width[i])
+        room = max(room, (h + 1) * (w + 1))
+        most_words = max(most_words, h * ((w >> 6) + 2))
     bits = np.zeros(largest, np.float32)
-    ink_to = np.zeros(largest, np.int64)
     free = np.zeros(largest, np.bool_)
-    row_mass = np.zeros(np.max(tall), np.int64)
+    ink_rows = np.zeros(most_words, np.uint64)
+    hidden_rows = np.zeros(most_words if hidden.size else 0, np.uint64)
     hits = np.zeros(room, np.int64)
     gain = np.zeros(PROPOSALS)
     claim = np.zeros(PROPOSALS)
@@ -115,56 +176,51 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
     written = 0
     for i in which:
         h, w = height[i], width[i]
-        side = w + 1
-        for q in range((h + 1) * side):
-            ink_to[q] = 0
+        ink_i = 0
         for y in range(h):
             for x in range(w):
-                o = ink[start[i] + y * w + x]
+                q = start[i] + y * w + x
+                o = ink[q]
                 bits[y * w + x] = alone[template_context(ink, start[i], h, w, y, x), o]
                 free[y * w + x] = o
-                q = start[i] + y * w + x
+                ink_i += o
                 if (hidden.size and hidden[q]) or (known.size and known[q]):
                     bits[y * w + x] = -1.0
-                q = (y + 1) * side + x + 1
-                ink_to[q] = o + ink_to[q - 1] + ink_to[q - side] - ink_to[q - side - 1]
+        words = ((w + 2 * OVER) >> 6) + 2
+        given = start[i], w, (h, w), 1, (OVER, OVER)
+        ink_rows[:] = np.uint64(0)
+        _pack(ink, *given, ink_rows, 0, words)
+        if hidden.size:
+            hidden_rows[:] = np.uint64(0)
+            _pack(hidden, *given, hidden_rows, 0, words)
         count = 0
-        for k in usable:
-            tall_k, wide_k, W = box[k, 1] - box[k, 0], box[k, 3] - box[k, 2], wide[k]
+        for j in range(usable.size):
+            k, m = usable[j], part_ink[j]
+            tall_k, wide_k = box[k, 1] - box[k, 0], box[k, 3] - box[k, 2]
             if k == assigned[i] or tall_k > h + 2 * OVER or wide_k > w + 2 * OVER:
                 continue
             down, across = h - tall_k + 2 * OVER + 1, w - wide_k + 2 * OVER + 1
-            for y in range(tall_k):
-                row_mass[y] = 0
-                for x in range(box[k, 2], box[k, 3]):
-                    row_mass[y] += sums[first[k] + (y + box[k, 0]) * W + x]
+            words_k = (wide_k + 63) >> 6
             for q in range(down * across):
-                y0, x0 = q // across - OVER, q % across - OVER
-                t, b = max(y0, 0), min(y0 + tall_k, h)
-                a, r = max(x0, 0), min(x0 + wide_k, w)
-                hits[q] = 0
-                on = ink_to[b * side + r] - ink_to[t * side + r]
-                on += ink_to[t * side + a] - ink_to[b * side + a]
-                if on * n[k] < (1 - LOOSE) * mass[k] and not hidden.size:
-                    continue
-                hit = hid = lost = 0
-                for y in range(t, b):
-                    at = first[k] + (y - y0 + box[k, 0]) * W + box[k, 2] - x0
-                    row = 0
-                    for x in range(a, r):
-                        row += ink[start[i] + y * w + x] * sums[at + x]
-                    hit += row
-                    lost += row_mass[y - y0] - row
-                    if hidden.size:
-                        for x in range(a, r):
-                            hid += hidden[start[i] + y * w + x] * sums[at + x]
-                    if lost - hid > LOOSE * mass[k]:
-                        break
-                if lost - hid > LOOSE * mass[k] or mass[k] - hit - hid > LOOSE * mass[k]:
-                    continue
-                if hidden.size and (hid == 0 or hid > MOST_HIDDEN * mass[k]):
-                    continue
-                hits[q] = hit
+                at, x = (q // across) * words, q % across
+                hit, left = 0, m - (1 - LOOSE) * m
+                p = part_start[j]
+                while p < part_start[j + 1] and (left >= 0 or hidden.size):
+                    for z in range(x, x + wide_k, 64):
+                        own = _n_bits(packed[p] & _word(ink_rows, at, z))
+                        hit += own
+                        left += own - part_bits[p]
+                        p += 1
+                    at += words
+                if hidden.size:
+                    hid, at = 0, (q // across) * words
+                    for p in range(part_start[j], part_start[j + 1], words_k):
+                        for z in range(words_k):
+                            word = _word(hidden_rows, at, x + 64 * z)
+                            hid += _n_bits(packed[p + z] & word)
+                        at += words
+                    left += hid if 0 < hid <= MOST_HIDDEN * m else -m
+                hits[q] = hit if left >= 0 else 0
             for q in range(down * across):
                 if hits[q] == 0 or not _peak(hits, q, down, across) or count == PROPOSALS:
                     continue
@@ -176,7 +232,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                         r += y0 + centre[k, 0] - box[k, 0] - reference[i, 0]
                     names[count] = row_bits(r, level[k, 0], level[k, 1]) - np.log2(n[k])
                     gain[count] = g - place[i] - names[count]
-                    claim[count] = hits[q] / n[k]
+                    claim[count] = hits[q]
                     rows[count, 0], rows[count, 1], rows[count, 2] = k, y0, x0
                     count += 1
         before_i = written
@@ -194,6 +250,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
             found[written, 2], found[written, 3] = y0, x0
             written += 1
             saved[i] += gain[best]
+            end_y, end_x = y0 + box[k, 1] - box[k, 0], x0 + box[k, 3] - box[k, 2]
             for y in range(-1, box[k, 1] - box[k, 0] + 1):
                 for x in range(-1, box[k, 3] - box[k, 2] + 1):
                     v, u = y + y0, x + x0
@@ -208,28 +265,30 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                             free[v * w + u] = False
             kept = 0
             for j in range(count):
-                k, v, u = rows[j, 0], rows[j, 1], rows[j, 2]
-                if j == best or gain[j] < -1e8:
+                if j == best:
                     continue
+                gain[kept], claim[kept], names[kept] = gain[j], claim[j], names[j]
+                k, v, u = rows[j, 0], rows[j, 1], rows[j, 2]
+                rows[kept, 0], rows[kept, 1], rows[kept, 2] = k, v, u
+                kept += 1
+                bottom, right = v + box[k, 1] - box[k, 0], u + box[k, 3] - box[k, 2]
+                if v > end_y or u > end_x or bottom < y0 or right < x0:
+                    continue  # the two lie apart
                 mine = all_on = 0
-                for y in range(max(v, 0), min(v + box[k, 1] - box[k, 0], h)):
+                for y in range(max(v, 0), min(bottom, h)):
                     at = first[k] + (y - v + box[k, 0]) * wide[k] + box[k, 2] - u
-                    for x in range(max(u, 0), min(u + box[k, 3] - box[k, 2], w)):
+                    for x in range(max(u, 0), min(right, w)):
                         if 2 * sums[at + x] >= n[k]:
                             all_on += 1
                             mine += free[y * w + x]
                 if mine < CLAIM * all_on and not hidden.size:
+                    kept -= 1
                     continue
                 g = _gain(pieces, i, parts, k, v, u, bits, cost, scratch, against)
-                names[kept] = names[j]
-                gain[kept] = g - place[i] - names[j]
-                claim[kept] = mine
-                rows[kept, 0], rows[kept, 1], rows[kept, 2] = k, v, u
-                kept += 1
+                gain[kept - 1], claim[kept - 1] = g - place[i] - names[j], mine
             count = kept
         left, other = _left_over(ink, start[i], bits, h, w, found[before_i:written], box)
-        ink_i = ink_to[h * side + w] - other
-        several = written >= before_i + 2 and left <= LEFT * ink_i
+        several = written >= before_i + 2 and left <= LEFT * (ink_i - other)
         if not several and not hidden.size:
             written, saved[i] = before_i, 0.0
     return written, saved

@@ -115,7 +115,50 @@ def _peak(hits, q, down, across):
 
 
 @called
-def _left_over(ink, base, bits, h, w, rows, box):
+def _mark(parts, row, sign, h, w, taken):
+    """Count one part more, or less, at the pixels of a piece that it and its edge explain."""
+    sums, first, _, wide, _, n, box, _, _, _ = parts
+    k, y0, x0 = row[1], row[2], row[3]
+    for y in range(-1, box[k, 1] - box[k, 0] + 1):
+        for x in range(-1, box[k, 3] - box[k, 2] + 1):
+            v, u = y + y0, x + x0
+            if 0 <= v < h and 0 <= u < w:
+                q = first[k] + (y + box[k, 0]) * wide[k] + x + box[k, 2]
+                on = 0
+                for near in (q, q - 1, q + 1, q - wide[k], q + wide[k]):
+                    on = max(on, sums[near])
+                taken[v * w + u] += sign * (2 * on >= n[k])
+
+
+@called
+def _open_ink(ink, base, taken, h, w, left, right):
+    """Ink between two columns of a piece, that without a part, and the rows it spans."""
+    on = open_on = bottom = 0
+    top = h
+    for y in range(h):
+        for x in range(max(left, 0), min(right, w)):
+            o = ink[base + y * w + x]
+            on += o
+            if o and taken[y * w + x] == 0:
+                open_on += 1
+                top, bottom = min(top, y), max(bottom, y + 1)
+    return on, open_on, bottom - top
+
+
+@called
+def _doubtful(ink, base, taken, h, w, rows, box):
+    """The part whose columns have the largest share of ink that is left; -1: none has too much."""
+    worst, most = -1, LEFT
+    for j in range(rows.shape[0]):
+        k, x0 = rows[j, 1], rows[j, 3]
+        on, left, _ = _open_ink(ink, base, taken, h, w, x0, x0 + box[k, 3] - box[k, 2])
+        if left > most * on:
+            worst, most = j, left / on
+    return worst
+
+
+@called
+def _left_over(ink, base, taken, h, w, rows, box):
     """Ink of a piece beside its parts that they should explain, and that of other letters.
 
     Columns between parts, with as much ink as a part and at least half as high as the piece, are
@@ -129,14 +172,11 @@ def _left_over(ink, base, bits, h, w, rows, box):
     left = other = 0
     x = 0
     while x < w:
-        end, on, top, bottom = x, 0, h, 0
+        end = x
         while end < w and inside[end] == inside[x]:
-            for y in range(h):
-                if ink[base + y * w + end] and bits[y * w + end] >= 0:
-                    on += 1
-                    top, bottom = min(top, y), max(bottom, y + 1)
             end += 1
-        if not inside[x] and on >= LEAST and 2 * (bottom - top) >= h:
+        _, on, tall = _open_ink(ink, base, taken, h, w, x, end)
+        if not inside[x] and on >= LEAST and 2 * tall >= h:
             other += on
         else:
             left += on
@@ -153,7 +193,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
     which says of every pixel whether it is missing, is not empty, one part is enough.
     """
     ink, start, height, width, reference, row_of, known = pieces
-    sums, first, tall, wide, centre, n, box, mass, _, level = parts
+    sums, first, tall, wide, centre, n, box, _, _, level = parts
     scratch = np.zeros(np.max(tall * wide), np.uint8)
     against = np.zeros(scratch.size, np.float32)
     packed, part_bits, part_start, part_ink = _packed_parts(parts, usable)
@@ -164,7 +204,8 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
         room = max(room, (h + 1) * (w + 1))
         most_words = max(most_words, h * ((w >> 6) + 2))
     bits = np.zeros(largest, np.float32)
-    free = np.zeros(largest, np.bool_)
+    free, taken = np.zeros(largest, np.bool_), np.zeros(largest, np.int64)
+    gains = np.zeros(found.shape[0])
     ink_rows = np.zeros(most_words, np.uint64)
     hidden_rows = np.zeros(most_words if hidden.size else 0, np.uint64)
     hits = np.zeros(room, np.int64)
@@ -186,6 +227,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                 ink_i += o
                 if (hidden.size and hidden[q]) or (known.size and known[q]):
                     bits[y * w + x] = -1.0
+                taken[y * w + x] = bits[y * w + x] < 0
         words = ((w + 2 * OVER) >> 6) + 2
         given = start[i], w, (h, w), 1, (OVER, OVER)
         ink_rows[:] = np.uint64(0)
@@ -248,21 +290,19 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
             k, y0, x0 = rows[best, 0], rows[best, 1], rows[best, 2]
             found[written, 0], found[written, 1] = i, k
             found[written, 2], found[written, 3] = y0, x0
+            gains[written] = gain[best]
+            _mark(parts, found[written], 1, h, w, taken)
             written += 1
-            saved[i] += gain[best]
             end_y, end_x = y0 + box[k, 1] - box[k, 0], x0 + box[k, 3] - box[k, 2]
-            for y in range(-1, box[k, 1] - box[k, 0] + 1):
-                for x in range(-1, box[k, 3] - box[k, 2] + 1):
-                    v, u = y + y0, x + x0
-                    if 0 <= v < h and 0 <= u < w:
-                        q = first[k] + (y + box[k, 0]) * wide[k] + x + box[k, 2]
-                        on = 0
-                        for near in (q, q - 1, q + 1, q - wide[k], q + wide[k]):
-                            on = max(on, sums[near])
-                        if 2 * on >= n[k]:
-                            bits[v * w + u] = -1.0
-                        if 2 * sums[q] >= n[k]:
-                            free[v * w + u] = False
+            for y in range(max(y0 - 1, 0), min(end_y + 1, h)):
+                for x in range(max(x0 - 1, 0), min(end_x + 1, w)):
+                    if taken[y * w + x]:
+                        bits[y * w + x] = -1.0
+            for y in range(max(y0, 0), min(end_y, h)):
+                at = first[k] + (y - y0 + box[k, 0]) * wide[k] + box[k, 2] - x0
+                for x in range(max(x0, 0), min(end_x, w)):
+                    if 2 * sums[at + x] >= n[k]:
+                        free[y * w + x] = False
             kept = 0
             for j in range(count):
                 if j == best:
@@ -287,8 +327,19 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                 g = _gain(pieces, i, parts, k, v, u, bits, cost, scratch, against)
                 gain[kept - 1], claim[kept - 1] = g - place[i] - names[j], mine
             count = kept
-        left, other = _left_over(ink, start[i], bits, h, w, found[before_i:written], box)
-        several = written >= before_i + 2 and left <= LEFT * (ink_i - other)
-        if not several and not hidden.size:
-            written, saved[i] = before_i, 0.0
+        while not hidden.size:
+            given = ink, start[i], taken, h, w, found[before_i:written], box
+            worst = _doubtful(*given)
+            if worst < 0:
+                break
+            worst += before_i
+            _mark(parts, found[worst], -1, h, w, taken)
+            written -= 1
+            for j in range(worst, written):
+                found[j], gains[j] = found[j + 1], gains[j + 1]
+        left, other = _left_over(ink, start[i], taken, h, w, found[before_i:written], box)
+        several = written >= before_i + 2 or (written > before_i and other > 0)
+        if not hidden.size and not (several and left <= LEFT * (ink_i - other)):
+            written = before_i
+        saved[i] = gains[before_i:written].sum()
     return written, saved

@@ -153,8 +153,10 @@ def test_match_finds_the_part_that_costs_least(search):
     assert same.mean() > 0.6
 
 
-def test_touching_copies_are_found_inside_a_piece(search):
-    """Two copies of frequent parts side by side: rows lie inside, and save bits."""
+@pytest.fixture(scope="module")
+def letters(page):
+    """A finished search, its most frequent large parts, and their bitmaps on one base line."""
+    search = SoftSearch([page], find_pieces(page), SEED)
     while search.step():
         pass
     parts, area = search.parts, search.pieces.area
@@ -162,10 +164,29 @@ def test_touching_copies_are_found_inside_a_piece(search):
     bitmaps = [2 * parts.counts(k) >= parts.n[k] for k in often]
     height = max(len(one) for one in bitmaps)
     level = [np.pad(one, ((height - len(one), 0), (0, 0))) for one in bitmaps]
-    pieces = plain.pieces_of([np.concatenate([level[0], level[j]], axis=1) for j in (1, 2)])
+    return search, often, level
+
+
+def covered(search, bitmaps):
+    """Pieces of these bitmaps, the parts that are found inside, and the bits saved."""
+    pieces, parts, n = plain.pieces_of(bitmaps), search.parts, len(bitmaps)
     usable = np.flatnonzero((parts.n >= 3) & (parts.mass >= 30 * parts.n))
-    tables = search.cost_alone, search.cost, np.full(2, np.median(search.place))
-    rows, saved = cover(np.arange(2), pieces, parts, usable, np.full(2, -1), *tables)
+    tables = search.cost_alone, search.cost, np.full(n, np.median(search.place))
+    return pieces, *cover(np.arange(n), pieces, parts, usable, np.full(n, -1), *tables)
+
+
+def unknown(height):
+    """A shape that no letter has."""
+    rows, columns = np.indices((height, height))
+    return (rows + columns) % 7 < 3
+
+
+def test_touching_copies_are_found_inside_a_piece(letters):
+    """Two copies of frequent parts side by side: rows lie inside, and save bits."""
+    search, often, level = letters
+    parts = search.parts
+    pairs = [np.concatenate([level[0], level[j]], axis=1) for j in (1, 2)]
+    pieces, rows, saved = covered(search, pairs)
     alone = coding.template_bits(pieces.arrays(), search.cost_alone)
     assert (saved > 0).all()
     assert (saved < alone).all()
@@ -176,6 +197,55 @@ def test_touching_copies_are_found_inside_a_piece(search):
         sides = (parts.box[:, 1::2] - parts.box[:, ::2])[found[:, 1]]
         assert (found[:, 2:] >= -1).all()
         assert (found[:, 2:] + sides <= np.array(pieces.bitmap(i).shape) + 1).all()
-    none, nothing = cover(np.arange(2), pieces, parts, usable[:0], np.full(2, -1), *tables)
-    assert len(none) == 0
-    assert not nothing.any()
+
+
+def test_nothing_is_found_without_parts(letters):
+    search, _, level = letters
+    pieces = plain.pieces_of([level[0]])
+    place, none = np.full(1, np.median(search.place)), np.zeros(0, np.int64)
+    given = search.parts, none, np.full(1, -1), search.cost_alone, search.cost, place
+    rows, saved = cover(np.arange(1), pieces, *given)
+    assert len(rows) == 0
+    assert not saved.any()
+
+
+def test_a_word_that_hangs_together_is_its_letters(letters):
+    """The word is wider than the 64 pixels that are compared at once."""
+    search, often, level = letters
+    order = [0, 1, 2, 1, 0, 2, 0]
+    word = np.concatenate([level[j] for j in order], axis=1)
+    assert word.shape[1] > 2 * 64
+    _, rows, saved = covered(search, [word])
+    assert saved[0] > 0
+    rows = rows[np.argsort(rows[:, 3])]
+    assert rows[:, 1].tolist() == [often[j] for j in order]
+    left = np.cumsum([0] + [level[j].shape[1] for j in order[:-1]])
+    assert (np.abs(rows[:, 3] - left) <= 1).all()
+
+
+def test_a_letter_that_touches_an_unknown_shape_is_found(letters):
+    search, often, level = letters
+    _, rows, saved = covered(search, [np.concatenate([level[0], unknown(len(level[0]))], axis=1)])
+    assert rows[:, 1].tolist() == [often[0]]
+    assert abs(rows[0, 3]) <= 1
+    assert saved[0] > 0
+
+
+def test_a_letter_with_more_ink_above_it_is_another_letter(letters):
+    search, _, level = letters
+    h, w = level[0].shape
+    more = np.concatenate([unknown(h)[:, :w], level[0]])
+    _, rows, saved = covered(search, [more])
+    assert len(rows) == 0
+    assert saved[0] == 0
+
+
+def test_a_doubtful_letter_does_not_take_the_others_with_it(letters):
+    search, often, level = letters
+    h, w = level[0].shape
+    more = np.concatenate([unknown(h)[:, :w], level[0]])
+    down = ((h, 0), (0, 0))
+    word = [np.pad(level[1], down), more, np.pad(level[2], down)]
+    _, rows, saved = covered(search, [np.concatenate(word, axis=1)])
+    assert set(rows[:, 1].tolist()) == {often[1], often[2]}
+    assert saved[0] > 0

@@ -60,16 +60,18 @@ def _n_bits(v):
 
 
 @called
-def _pack(pixels, base, stride, size, least, shift, into, at, words):
-    """Write rows of pixels that are at least so large as bits, the first at (row, column) `shift`.
+def _pack(pixels, base, stride, h, w, least, over, into, at, words):
+    """Write rows of pixels that are at least so large as bits, with so many pixels around them.
 
     Every row has so many words, from `at` on.
     """
-    for y in range(size[0]):
-        for x in range(size[1]):
+    for q in range(at, at + (h + 2 * over) * words):
+        into[q] = np.uint64(0)
+    for y in range(h):
+        for x in range(w):
             if pixels[base + y * stride + x] >= least:
-                column = x + shift[1]
-                q = at + (y + shift[0]) * words + (column >> 6)
+                column = x + over
+                q = at + (y + over) * words + (column >> 6)
                 into[q] |= np.uint64(1) << np.uint64(column & 63)
 
 
@@ -86,10 +88,10 @@ def _packed_parts(parts, usable):
     mass = np.zeros(usable.size, np.int64)
     for j in range(usable.size):
         k = usable[j]
-        size = box[k, 1] - box[k, 0], box[k, 3] - box[k, 2]
+        h, w = box[k, 1] - box[k, 0], box[k, 3] - box[k, 2]
         base = first[k] + box[k, 0] * wide[k] + box[k, 2]
-        words = (size[1] + 63) >> 6
-        _pack(sums, base, wide[k], size, (n[k] + 1) // 2, (0, 0), packed, start[j], words)
+        most = (n[k] + 1) // 2
+        _pack(sums, base, wide[k], h, w, most, 0, packed, start[j], (w + 63) >> 6)
         for q in range(start[j], start[j + 1]):
             on[q] = _n_bits(packed[q])
             mass[j] += on[q]
@@ -115,10 +117,10 @@ def _peak(hits, q, down, across):
 
 
 @called
-def _mark(parts, row, sign, h, w, taken):
+def _mark(parts, rows, j, sign, h, w, taken):
     """Count one part more, or less, at the pixels of a piece that it and its edge explain."""
     sums, first, _, wide, _, n, box, _, _, _ = parts
-    k, y0, x0 = row[1], row[2], row[3]
+    k, y0, x0 = rows[j, 1], rows[j, 2], rows[j, 3]
     for y in range(-1, box[k, 1] - box[k, 0] + 1):
         for x in range(-1, box[k, 3] - box[k, 2] + 1):
             v, u = y + y0, x + x0
@@ -146,10 +148,10 @@ def _open_ink(ink, base, taken, h, w, left, right):
 
 
 @called
-def _doubtful(ink, base, taken, h, w, rows, box):
+def _doubtful(ink, base, taken, h, w, rows, begin, end, box):
     """The part whose columns have the largest share of ink that is left; -1: none has too much."""
     worst, most = -1, LEFT
-    for j in range(rows.shape[0]):
+    for j in range(begin, end):
         k, x0 = rows[j, 1], rows[j, 3]
         on, left, _ = _open_ink(ink, base, taken, h, w, x0, x0 + box[k, 3] - box[k, 2])
         if left > most * on:
@@ -158,29 +160,29 @@ def _doubtful(ink, base, taken, h, w, rows, box):
 
 
 @called
-def _left_over(ink, base, taken, h, w, rows, box):
+def _left_over(ink, base, taken, h, w, rows, begin, end, box):
     """Ink of a piece beside its parts that they should explain, and that of other letters.
 
     Columns between parts, with as much ink as a part and at least half as high as the piece, are
     other letters; they stay by themselves.
     """
     inside = np.zeros(w, np.bool_)
-    for j in range(rows.shape[0]):
+    for j in range(begin, end):
         k, x0 = rows[j, 1], rows[j, 3]
         for x in range(max(x0, 0), min(x0 + box[k, 3] - box[k, 2], w)):
             inside[x] = True
     left = other = 0
     x = 0
     while x < w:
-        end = x
-        while end < w and inside[end] == inside[x]:
-            end += 1
-        _, on, tall = _open_ink(ink, base, taken, h, w, x, end)
+        stop = x
+        while stop < w and inside[stop] == inside[x]:
+            stop += 1
+        _, on, tall = _open_ink(ink, base, taken, h, w, x, stop)
         if not inside[x] and on >= LEAST and 2 * tall >= h:
             other += on
         else:
             left += on
-        x = end
+        x = stop
     return left, other
 
 
@@ -229,12 +231,9 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                     bits[y * w + x] = -1.0
                 taken[y * w + x] = bits[y * w + x] < 0
         words = ((w + 2 * OVER) >> 6) + 2
-        given = start[i], w, (h, w), 1, (OVER, OVER)
-        ink_rows[:] = np.uint64(0)
-        _pack(ink, *given, ink_rows, 0, words)
+        _pack(ink, start[i], w, h, w, 1, OVER, ink_rows, 0, words)
         if hidden.size:
-            hidden_rows[:] = np.uint64(0)
-            _pack(hidden, *given, hidden_rows, 0, words)
+            _pack(hidden, start[i], w, h, w, 1, OVER, hidden_rows, 0, words)
         count = 0
         for j in range(usable.size):
             k, m = usable[j], part_ink[j]
@@ -291,7 +290,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
             found[written, 0], found[written, 1] = i, k
             found[written, 2], found[written, 3] = y0, x0
             gains[written] = gain[best]
-            _mark(parts, found[written], 1, h, w, taken)
+            _mark(parts, found, written, 1, h, w, taken)
             written += 1
             end_y, end_x = y0 + box[k, 1] - box[k, 0], x0 + box[k, 3] - box[k, 2]
             for y in range(max(y0 - 1, 0), min(end_y + 1, h)):
@@ -328,18 +327,19 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                 gain[kept - 1], claim[kept - 1] = g - place[i] - names[j], mine
             count = kept
         while not hidden.size:
-            given = ink, start[i], taken, h, w, found[before_i:written], box
-            worst = _doubtful(*given)
+            worst = _doubtful(ink, start[i], taken, h, w, found, before_i, written, box)
             if worst < 0:
                 break
-            worst += before_i
-            _mark(parts, found[worst], -1, h, w, taken)
+            _mark(parts, found, worst, -1, h, w, taken)
             written -= 1
             for j in range(worst, written):
-                found[j], gains[j] = found[j + 1], gains[j + 1]
-        left, other = _left_over(ink, start[i], taken, h, w, found[before_i:written], box)
+                gains[j] = gains[j + 1]
+                for q in range(1, 4):
+                    found[j, q] = found[j + 1, q]
+        left, other = _left_over(ink, start[i], taken, h, w, found, before_i, written, box)
         several = written >= before_i + 2 or (written > before_i and other > 0)
         if not hidden.size and not (several and left <= LEFT * (ink_i - other)):
             written = before_i
-        saved[i] = gains[before_i:written].sum()
+        for j in range(before_i, written):
+            saved[i] += gains[j]
     return written, saved

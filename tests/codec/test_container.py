@@ -10,6 +10,7 @@ from drawn_pages import text
 
 from hcnet.codec import PageInfo, Reader, Resolution, Writer, compress, decompress, reading, writing
 from hcnet.codec.container import CHECKSUM, HEADER, MAGIC, index_and_end, varint
+from hcnet.codec.page_parts import search_pages
 
 INFOS = [
     PageInfo("book.tif", "cover", False, True, Resolution((300, 1), (600, 7), "centimetre")),
@@ -98,6 +99,17 @@ def test_a_file_that_was_cut_off_gives_its_complete_pages(data, images):
         np.testing.assert_array_equal(page, image)
 
 
+@pytest.mark.parametrize(("extra", "told"), [(b"\n", "1 byte after"), (b"HCZ." * 9, "36 bytes")])
+def test_bytes_after_the_end_are_named_and_all_pages_can_be_salvaged(data, images, extra, told):
+    longer = io.BytesIO(data + extra)
+    refused(lambda: Reader(longer), told, "its end", "salvage=True")
+    reader = Reader(longer, salvage=True)
+    assert told in reader.damage
+    assert len(reader) == len(images)
+    for page, image in zip(reader, images, strict=True):
+        np.testing.assert_array_equal(page, image)
+
+
 def test_damage_of_a_page_leaves_the_others(data, images):
     starts = Reader(io.BytesIO(data))._starts
     broken = bytearray(data)
@@ -124,7 +136,7 @@ def test_damage_of_a_page_leaves_the_others(data, images):
         (MAGIC + b"\0\0" + index_and_end([]), "file version 0"),
         (MAGIC + b"\1\4" + index_and_end([]), "flags 0x4"),
         (MAGIC + b"\1\0" + index_and_end([25]), "damaged (a number is 1"),
-        (MAGIC + b"\1\0" + index_and_end([]) + b"more", "damaged (it has no end)"),
+        (MAGIC + b"\1\0" + index_and_end([]) + b"more", "4 bytes after its end"),
     ],
 )
 def test_other_files_are_refused_by_a_sentence(content, words):
@@ -217,11 +229,22 @@ def test_a_file_appears_when_it_is_complete_and_replaces_no_other(tmp_path):
     refused(lambda: Reader(tmp_path), "is not a file")
 
 
-def test_the_writer_tells_how_far_it_is():
+@pytest.mark.parametrize("options", [{}, {"fast": True}, {"verify": False}])
+def test_the_writer_tells_how_far_it_is(options):
     done = []
-    compress([np.eye(9)] * 5, group=2, progress=done.append)
+    compress([np.eye(9)] * 5, group=2, progress=done.append, **options)
     assert done == sorted(done)
     assert done[-1] == pytest.approx(5)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_the_share_of_the_search_that_is_done_grows_to_one(fast):
+    """A share that is too small at first makes the time that is left far too long."""
+    page, told = text(np.random.default_rng(0), 400, 600), []
+    search_pages([page], fast, told.append)
+    assert len(told) > 4
+    assert told == sorted(told)
+    assert told[-1] == 1
 
 
 def test_added_pages_may_change_afterwards():

@@ -5,42 +5,23 @@ often, decodes what comes out within limits of memory and time, and prints what 
 """
 
 import io
-import json
-import os
-import resource
-import signal
-import subprocess
-import sys
-import time
-import tracemalloc
 import zlib
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from drawn_pages import KINDS, text
 
-import hcnet
 from hcnet.codec import PageInfo, Reader, Resolution, Writer
 from hcnet.codec.container import CHECKSUM, HEADER, Cursor, index_and_end, varint
 from hcnet.codec.reading import PIXEL_BYTES, STATE_BYTES
 from hcnet.memory import NotEnoughMemoryError
+from tests import mutations
+from tests.mutations import pick
 
 # Pages are small here; larger ones are refused, so that thousands can be decoded.
 MOST_PIXELS = 20_000
-# Seconds for a file, which takes a tenth of one.
-MOST_SECONDS = 20
-# Address space beyond what the program has at first.
-ROOM = 2**30
 INTS = (0, 1, 2, 63, 64, 65, 127, 128, 2**14, 2**21, 2**28, 2**31 - 1, 2**31, 2**32, 2**63, 2**64)
-PATHS = [str(Path(hcnet.__file__).parents[1]), str(Path(__file__).parent)]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(PATHS)}
-
-
-def pick(rng, items):
-    """One of some items."""
-    return items[int(rng.integers(len(items)))]
 
 
 def bytes_of(rng, data):
@@ -135,12 +116,9 @@ def mutant(rng, data, others):
     return (bytes_of(rng, data), f"{kind}, then bytes") if rng.random() < 0.1 else (data, kind)
 
 
-class TooSlowError(BaseException):
-    """A file took too long."""
-
-
-def check(data, salvage):
+def check(mutated):
     """Decode the first, a middle and the last page: a word for what happened."""
+    data, salvage = mutated
     told = "decoded"
     try:
         reader = Reader(io.BytesIO(data), salvage=salvage, max_pixels=MOST_PIXELS)
@@ -168,45 +146,19 @@ def is_sentence(error):
 
 def fuzz(folder, count, seed):
     """Mutate files so many times; what happened."""
-    rng = np.random.default_rng(seed)
     sources = [path.read_bytes() for path in sorted(folder.glob("*.hcz"))]
     for source in sources:
-        assert check(source, False) == "decoded"  # everything is compiled before memory is limited
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, hard))
+        assert check((source, False)) == "decoded"
 
-    def late(number, frame):
-        raise TooSlowError
-
-    signal.signal(signal.SIGALRM, late)
-    told, worst, slowest = Counter(), 0.0, 0.0
-    for k in range(count):
+    def mutate(rng):
         data, way = mutant(rng, pick(rng, sources), sources)
-        measured = k % 10 == 0
-        if measured:
-            tracemalloc.start()
-        signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
-        began = time.perf_counter()
-        try:
-            what = check(data, bool(rng.integers(2)))
-        except TooSlowError:
-            what = "SLOW"
-        except Exception as error:
-            what = f"{type(error).__name__.upper()} {error}"
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        slowest = max(slowest, time.perf_counter() - began)
-        if measured:
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            allowed = STATE_BYTES + PIXEL_BYTES * MOST_PIXELS + 20 * len(data)
-            worst = max(worst, peak / allowed)
-        told[what if what[:4].islower() else what.split()[0]] += 1
-        if what[0].isupper():
-            (folder / f"{seed}-{k}.bad").write_bytes(data)
-            print(f"{seed}-{k}: {way}: {what}", file=sys.stderr)
-    return {"told": dict(told), "memory": worst, "slowest": slowest}
+        allowed = STATE_BYTES + PIXEL_BYTES * MOST_PIXELS + 20 * len(data)
+        return (data, bool(rng.integers(2))), way, allowed
+
+    def keep(mutated, name):
+        (folder / name).write_bytes(mutated[0])
+
+    return mutations.fuzz(count, seed, mutate, check, keep)
 
 
 @pytest.fixture(scope="module")
@@ -228,17 +180,7 @@ def folder(tmp_path_factory):
 
 
 def run(folder, count, seed):
-    """Mutate files in a process of its own; what happened."""
-    command = [sys.executable, __file__, folder, str(count), str(seed)]
-    options = {"capture_output": True, "text": True, "env": ENVIRONMENT, "check": False}
-    done = subprocess.run(command, timeout=120 + count, **options)
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout)
-    wrong = {what for what in result["told"] if what[0].isupper()}
-    assert not wrong, done.stderr[-3000:]
-    assert result["memory"] <= 1
-    print(f"seed {seed}: {result['slowest']:.1f} s at most, {result['memory']:.1%} of the memory")
-    return Counter(result["told"])
+    return mutations.run(__file__, folder, count, seed)
 
 
 def test_mutated_files_end_in_a_sentence_or_in_pages_of_the_declared_size(folder):
@@ -257,4 +199,4 @@ def test_100_000_mutated_files_end_in_a_sentence_or_in_pages(folder):
 
 
 if __name__ == "__main__":
-    print(json.dumps(fuzz(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
+    mutations.program(fuzz)

@@ -1,5 +1,7 @@
 """Every page comes back bit for bit, whatever is on it and however parts are placed."""
 
+import subprocess
+import sys
 from io import BytesIO
 
 import numpy as np
@@ -80,6 +82,26 @@ def test_10_000_pages_come_back():
     round_trips(rng, 5000)
     for _ in range(250):
         assert_comes_back([random_page(rng, 120) for _ in range(20)])
+
+
+def test_a_page_wider_than_32_767_pixels_comes_back_in_another_process(tmp_path):
+    """Distances of more than 15 bits; what one process has in memory cannot help the other."""
+    page = np.zeros((30, 33_000), bool)
+    rng = np.random.default_rng(5)
+    page[:, :80], page[:, -80:] = text(rng, 30, 80), text(rng, 30, 80)
+    np.save(tmp_path / "page.npy", page)
+    code = (
+        "import sys, numpy as np, hcnet.codec as codec\n"
+        "for fast in (False, True):\n"
+        "    data = codec.compress(np.load(sys.argv[1]), fast=fast)\n"
+        "    sys.stdout.buffer.write(len(data).to_bytes(4, 'big') + data)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "page.npy")]
+    written = BytesIO(subprocess.run(command, check=True, capture_output=True).stdout)
+    for fast in (False, True):
+        data = written.read(int.from_bytes(written.read(4), "big"))
+        np.testing.assert_array_equal(decompress(data), [page])
+        assert compress(page, fast=fast) == data
 
 
 def test_any_order_of_pages_gives_the_same_pages():

@@ -5,32 +5,23 @@ loads and uses what comes out within limits of memory and time, and prints what 
 """
 
 import json
-import resource
-import signal
-import subprocess
-import sys
-import time
-import tracemalloc
 import warnings
 import zipfile
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
-from handmade import ENVIRONMENT, HEADER, SUMS, forge, members, npy
+from handmade import HEADER, SUMS, forge, members, npy
 
 import hcnet
 from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes
 from hcnet.memory import NotEnoughMemoryError
+from tests import mutations
+from tests.mutations import pick
 
 # What docs/files.md promises: bytes, and bytes per byte of the file.
 PROMISED, PROMISED_EACH = 64 * 2**20, 20
-# Seconds for a file, which takes milliseconds.
-MOST_SECONDS = 20
-# Address space beyond what the program has at first.
-ROOM = 2**30
 # Pixels and elements up to which a model is used, not only loaded.
 SMALL = 200_000
 
@@ -46,15 +37,6 @@ INTS = (0, 1, 2**7, 2**8 - 1, 2**15, 2**16 - 1, 2**31, 2**32 - 1, 2**63, 2**64 -
 DTYPES = ("|u1", "|i1", "<i2", "<i4", "<i8", "<f4", "<f8", "|O", "|b1", ">f8", "<c16", "|V9")
 NAMES = ("../../evil", "/etc/passwd", "C:\\evil", "x\0y", "ü", HEADER, SUMS, "a" * 3000, "", "..",
          "model-features.npy", "header.json/", "__pickle__")  # fmt: skip
-
-
-def pick(rng, items):
-    """One of some items."""
-    return items[int(rng.integers(len(items)))]
-
-
-class TooSlowError(BaseException):
-    """A file took too long."""
 
 
 def bytes_of(rng, data):
@@ -265,46 +247,19 @@ def check(path):
 
 def fuzz(folder, count, seed):
     """Mutate files so many times; what happened, and the names of those that went wrong."""
-    rng = np.random.default_rng(seed)
     sources = sorted(folder.glob("*.hcn"))
-    told, worst, slowest = Counter(), 0.0, 0.0
     for source in sources:
-        assert check(source) == "used", source  # everything is compiled before memory is limited
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, hard))
+        assert check(source) == "used", source
+    path = folder / "mutants" / "mutant.hcn"
 
-    def late(number, frame):
-        raise TooSlowError
+    def mutate(rng):
+        way = mutant(rng, path, pick(rng, sources), sources)
+        return path, way, PROMISED + PROMISED_EACH * path.stat().st_size
 
-    signal.signal(signal.SIGALRM, late)
-    for k in range(count):
-        path = folder / "mutants" / "mutant.hcn"
-        source = pick(rng, sources)
-        way = mutant(rng, path, source, sources)
-        measured = k % 10 == 0
-        if measured:
-            tracemalloc.start()
-        signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
-        began = time.perf_counter()
-        try:
-            what = check(path)
-        except TooSlowError:
-            what = "SLOW"
-        except Exception as error:
-            what = f"{type(error).__name__.upper()} {error}"
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        slowest = max(slowest, time.perf_counter() - began)
-        if measured:
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            worst = max(worst, peak / (PROMISED + PROMISED_EACH * path.stat().st_size))
-        told[what if what[:4].islower() else what.split()[0]] += 1
-        if not what[:4].islower():
-            path.rename(path.with_name(f"{seed}-{k}.bad"))
-            print(f"{seed}-{k}: {way}: {what}", file=sys.stderr)
-    return {"told": dict(told), "memory": worst, "slowest": slowest}
+    def keep(mutated, name):
+        mutated.rename(mutated.with_name(name))
+
+    return mutations.fuzz(count, seed, mutate, check, keep)
 
 
 @pytest.fixture(scope="module")
@@ -336,17 +291,7 @@ def models(tmp_path_factory):
 
 
 def run(folder, count, seed):
-    """Mutate files in a process of its own; what happened."""
-    command = [sys.executable, __file__, folder, str(count), str(seed)]
-    options = {"capture_output": True, "text": True, "env": ENVIRONMENT, "check": False}
-    done = subprocess.run(command, timeout=60 + count / 2, **options)
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout)
-    wrong = {what for what in result["told"] if not what[:4].islower()}
-    assert not wrong, done.stderr[-3000:]
-    assert result["memory"] <= 1
-    print(f"seed {seed}: {result['slowest']:.1f} s at most, {result['memory']:.1%} of the memory")
-    return Counter(result["told"])
+    return mutations.run(__file__, folder, count, seed)
 
 
 def test_mutated_files_are_refused_or_usable(models):
@@ -365,4 +310,4 @@ def test_100_000_mutated_files_are_refused_or_usable(models):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    print(json.dumps(fuzz(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
+    mutations.program(fuzz)

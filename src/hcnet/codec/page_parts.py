@@ -29,7 +29,7 @@ def search_pages(
 
     def report(step: int, measurement: Measurement, seconds: float) -> None:
         if progress is not None:
-            progress(min(step / max(search.expected_steps, 1), 1.0))
+            progress(search.done)
 
     run(search, Limits(), report)
     return search

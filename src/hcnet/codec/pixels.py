@@ -25,8 +25,7 @@ from hcnet.codec.contexts import (
     span,
 )
 from hcnet.codec.copies import AHEAD, COMPARED, clear, compare, expect, remember
-from hcnet.codec.mixing import OTHERS, learn, predict
-from hcnet.codec.tables import CONFIDENCES
+from hcnet.codec.mixing import OTHERS, ROW, fetch, learn, predict
 from hcnet.engine.cpu_compilation import entry, inlined
 
 # Probabilities of quiet pixels have 40 bits: most are far below those of the coder.
@@ -198,7 +197,9 @@ def code_rows(
     n_slots = N_PAGE + N_PARTS if parts else N_PAGE
     rows = np.zeros(ABOVE + 1, np.int64)
     nearby = np.zeros((COMPARED, 3), np.int64)
-    slot, evidence, weight, selection = scratch[0], scratch[1], scratch[2], scratch[3]
+    slot, selection = scratch.slot, scratch.selection
+    evidence, weight = scratch.evidence, scratch.weight
+    unlearned = -1  # the pixel that was predicted last, until it is learned
     evidence[0] = CONSTANT
     for y in range(first + MARGIN, last + MARGIN):
         e = at[0]
@@ -275,17 +276,21 @@ def code_rows(
                     level = part_contexts(rows, expected, y, x, slot, selection)
                 else:
                     page_selections(rows, slot, selection)
+                # Memory is waited for meanwhile: the last pixel is learned only now.
+                fetch(mixture, scratch, n_slots)
+                if unlearned >= 0:
+                    learn(mixture, tables, scratch, n_slots, unlearned)
                 for q in range(1, OTHERS):
                     evidence[q] = 0
-                    weight[q] = q * CONFIDENCES
+                    weight[q] = q
                 if level > 0:
                     evidence[1] = tables.evidence[_within(expected.share[r, x]) >> 4]
                     evidence[2] = tables.evidence[_within(expected.mean[r, x]) >> 4]
-                    weight[1] += expected.seen[r, x]
-                    weight[2] += expected.seen[r, x]
+                    weight[1] += ROW * np.int64(expected.seen[r, x])
+                    weight[2] += ROW * np.int64(expected.seen[r, x])
                 p = predict(mixture, tables, scratch, n_slots)
                 bit = code(coder, data, decode, bit, p)
-                learn(mixture, tables, scratch, n_slots, bit)
+                unlearned = bit
             if decode:
                 page[y, x] = bit
             if bit:
@@ -300,3 +305,5 @@ def code_rows(
             e += 1
         at[0] = e
         at[1] = 0 if any_ink else at[1] + 1
+    if unlearned >= 0:
+        learn(mixture, tables, scratch, n_slots, unlearned)

@@ -193,6 +193,15 @@ class Reader:
                 break
             starts.append(at + head.size)
         pages = f"{len(starts) - 1} complete page{'s' * (len(starts) != 2)}"
+        sizes = [end - begin for begin, end in itertools.pairwise(starts)]
+        end = container.index_and_end(sizes)
+        extra = self._size - starts[-1] - len(end)
+        if extra > 0 and self._read(starts[-1], len(end)) == end:
+            self.damage = (
+                f"{self._name} has {extra:,} byte{'s' * (extra != 1)} after its end, and nothing "
+                f"may follow it; cut them off, or pass salvage=True to read what is complete."
+            )
+            return starts
         self.damage = (
             f"{self._name} is cut off or damaged ({why}) after {pages}; get it again, or pass "
             f"salvage=True to read what is complete."

@@ -23,7 +23,7 @@ FINE = 12
 # Most pixels that a context counts: later ones then weigh as much as earlier ones.
 LIMIT = 250
 # Confidence in an input, by how often its context was seen.
-CONFIDENCES = 12
+CONFIDENCES = 10
 # How the pixels that an earlier copy has missed lower its weight: by exp(-0.5) each, in 16ths.
 STEPS, MISS = 16, Decimal("0.5")
 FAR = 20 * STEPS
@@ -35,10 +35,10 @@ class Tables(NamedTuple):
     """Tables for compiled code."""
 
     evidence: NDArray[np.int16]  # by probability
-    probability: NDArray[np.int32]  # by evidence + MIXTURE
+    probability: NDArray[np.uint16]  # by evidence + MIXTURE
     share: NDArray[np.int32]  # of the way to a new pixel, by how many were seen
     confidence: NDArray[np.int8]  # by how many were seen
-    rate: NDArray[np.int32]  # of learning weights, by how often they were used
+    rate: NDArray[np.int16]  # of learning weights, by how often they were used
     weight: NDArray[np.int32]  # of an earlier copy, by the pixels it missed more than the best
     digits: NDArray[np.int8]  # of a number in binary, up to 15
 
@@ -63,10 +63,10 @@ def tables() -> Tables:
     digits = [min(n.bit_length(), 15) for n in range(1 << 15)]
     return Tables(
         np.clip(evidence, -INPUT, INPUT).astype(np.int16),
-        np.array(probability, np.int32),
+        np.array(probability, np.uint16),
         np.array(share, np.int32),
         np.array(confidence, np.int8),
-        np.array(rate, np.int32),
+        np.array(rate, np.int16),
         np.array(weight, np.int32),
         np.array(digits, np.int8),
     )

@@ -23,8 +23,8 @@ from hcnet.validation.images import check_images
 # Pages that are learned together, and the pixels at which a group is full in any case: what is in
 # memory at a time.  Any page is found by decoding at most a group.
 GROUP, GROUP_PIXELS = 8, 2**26
-# How much of the time of a page the search for parts, writing it and reading it again take.
-SEARCH, ENCODE, VERIFY = 0.6, 0.2, 0.2
+# How long a fast search for parts takes, and a full one, compared with writing or reading a page.
+SEARCH = {True: 0.6, False: 4.0}
 
 Progress = Callable[[float], object]
 
@@ -70,6 +70,8 @@ class Writer:
         progress: Progress | None = None,
     ) -> None:
         self._fast, self._verify = check_flag("fast", fast), check_flag("verify", verify)
+        whole = SEARCH[self._fast] + 1 + self._verify
+        self._search, self._each = SEARCH[self._fast] / whole, 1 / whole  # shares of the time
         self._group = check_count("group", group, most=container.MOST_CHAIN)
         self._progress = progress
         self._pages: list[tuple[BoolArray, PageInfo]] = []
@@ -131,26 +133,27 @@ class Writer:
             return
         with interruptible() as interrupted:
             images, begin = [pixels for pixels, _ in pages], self._done
+            whole = self._search * len(pages)
             search = search_pages(
-                images, self._fast, lambda share: self._tell(begin + SEARCH * len(images) * share)
+                images, self._fast, lambda share: self._tell(begin + whole * share)
             )
         if interrupted.is_set():
             raise KeyboardInterrupt
-        self._tell(begin + SEARCH * len(pages))
+        self._tell(begin + whole)
         placements, sizes = placed(search, len(pages))
         del search
         state, records = State(), []
         for k, ((pixels, info), rows) in enumerate(zip(pages, placements, strict=True)):
             payload = encode_page(pixels, rows, sizes, state, self._fast)
             records.append(container.page_record(pixels, info, int(k > 0), payload))
-            self._tell(self._done + ENCODE)
+            self._tell(self._done + self._each)
         del state  # before there is another: it is the largest thing in memory
         if self._verify:
             state = State()
         for record, (pixels, info) in zip(records, pages, strict=True):
             if self._verify:
                 compare(record, pixels, info, state)
-            self._tell(self._done + VERIFY)
+                self._tell(self._done + self._each)
             self._file.write(record)
             self._sizes.append(len(record))
 

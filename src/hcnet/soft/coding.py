@@ -60,14 +60,14 @@ def moments(ink, start, height, width):
 
 
 @entry
-def cut(owner, low, sides, start):
-    """Bitmaps of the pixels that each piece owns."""
+def cut(label, owner, low, sides, start):
+    """Bitmaps of the pixels whose label each piece owns."""
     ink = np.zeros(start[-1], np.uint8)
     for i in range(low.shape[0]):
         q = start[i]
         for y in range(low[i, 0], low[i, 0] + sides[i, 0]):
             for x in range(low[i, 1], low[i, 1] + sides[i, 1]):
-                ink[q] = owner[y, x] == i
+                ink[q] = owner[label[y, x]] == i
                 q += 1
     return ink
 

@@ -72,8 +72,12 @@ def distance_to(pieces, i, parts, k, dy, dx):
     for y in range(max(0, -y0), min(h, tall[k] - y0)):
         a = start[i] + y * w
         b = first[k] + (y + y0) * wide[k] + x0
-        for x in range(left, right):
-            d += ink[a + x] * (m - 2 * sums[b + x])
+        copy, part = ink[a + left : a + right], sums[b + left : b + right]
+        inside = on = np.int32(0)
+        for x in range(right - left):
+            on += np.int32(copy[x])
+            inside += np.int32(copy[x]) * np.int32(part[x])
+        d += m * on - 2 * np.int64(inside)
     return d / m
 
 

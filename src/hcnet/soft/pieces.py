@@ -157,10 +157,9 @@ def find_pieces(page: BoolArray, number: int = 0, largest: tuple[int, int] | Non
     rank = np.full(len(first), -1)
     rank[kept] = np.arange(len(kept))
     which[1:] = rank[inverse]
-    owner = np.where(label > 0, which[label], -1)
     sides = high - low
     start = np.cumsum(np.concatenate([[0], sides.prod(axis=1)]))
-    ink = coding.cut(owner, low, sides, start)
+    ink = coding.cut(label, which, low, sides, start)
     return Pieces(
         np.full(len(kept), number),
         low[:, 0],

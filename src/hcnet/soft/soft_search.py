@@ -64,6 +64,8 @@ CHUNKS = {
     "align": 3000,
     "cover": 40,
 }
+# Time that stages take for a piece, compared with the first: on pages of text.
+WORK = {"variants": 0.6, "align": 0.7, "dissolve": 10.0, "cover": 10.0, "join": 2.0}
 # Fragments are at most so many median heights apart; a dot is at most so large.
 GAP, DOT = 0.35, 0.5
 # Parts that may explain a piece with others have so many copies and pixels.  Parts that may be
@@ -143,6 +145,15 @@ class SoftSearch(Stateful):
         """How many steps there will be in all."""
         N = max(len(self.pieces), 1)
         return sum(-(-(end - begin) // CHUNKS.get(STAGES[s], N)) for s, begin, end in self._plan)
+
+    @property
+    def done(self) -> float:
+        """Which share of the time is over, about."""
+        work = [WORK.get(STAGES[s], 1.0) * (end - begin) for s, begin, end in self._plan]
+        over = sum(work[: self._stage])
+        if self._at:
+            over += work[self._stage] * min(self._at / max(len(self._order), 1), 1.0)
+        return over / max(sum(work), 1.0)
 
     def step(self) -> bool:
         """Do a chunk of the current stage; False when the last one is over."""

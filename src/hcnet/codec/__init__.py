@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -82,6 +81,6 @@ def decompress(data: bytes, *, max_pixels: int = MAX_PIXELS) -> list[BoolArray]:
             f"data must be bytes, got {type(data).__name__}; for a file use hcnet.codec.Reader."
         )
     reader = Reader(io.BytesIO(data), max_pixels=max_pixels)
-    pixels = sum(math.prod(reader.shape(page)) for page in range(len(reader)))
+    pixels = sum(map(reader.pixels, range(len(reader))))
     check_memory("All pages of the data", pixels, None, "read them one by one with a Reader")
     return list(reader)

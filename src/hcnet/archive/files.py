@@ -22,6 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 from hcnet.archive import kinds
 from hcnet.archive.kinds import ArraySource, Contents, Node, Shape, fits, shape_text, shown
 from hcnet.atomic_files import file_path, write_atomically
+from hcnet.checks import in_short
 from hcnet.images import BoolArray
 from hcnet.version import VERSION
 from hcnet.zip_files import open_zip
@@ -208,8 +209,7 @@ class Reader:
 
     def damaged(self, error: Exception) -> ValueError:
         """The sentence for an error while the contents were read."""
-        why = " ".join(str(error).split()) or type(error).__name__
-        why = why if len(why) <= 300 else why[:300] + "…"
+        why = in_short(error, 300)
         return ValueError(
             f"{self._path} is not a {self._wanted} of hcnet, or is damaged ({why}); {self._remedy}."
         )

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.image_files.opening import ARRAY_SUFFIXES, RefusedFileError, in_short, read_array
+from hcnet.checks import in_short
+from hcnet.image_files.opening import ARRAY_SUFFIXES, RefusedFileError, read_array
 
 FOLDERS = "folders"
 UNLABELLED = "-1"

@@ -204,8 +204,10 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         reason = (error.strerror or "unknown error").lower()
         raise SettingsError(f"{path} cannot be read ({reason}); pass a TOML file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not a TOML file ({error}).") from None
+    except (ValueError, RecursionError) as error:  # no TOML, no text, or nested too deep
+        from hcnet.checks import in_short
+
+        raise SettingsError(f"{path} is not a TOML file ({in_short(error)}).") from None
 
 
 def _option(path: Path, key: str, action: argparse.Action, value: Any) -> list[str]:

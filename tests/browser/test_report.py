@@ -349,15 +349,14 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("first", range(0, len(HOSTILE), 13))
-def test_names_of_images_that_look_like_code_stay_names(browser, learned, tmp_path, first):
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_of_images_that_look_like_code_stay_names(browser, learned, tmp_path, name):
+    """One at a time: the end of a comment in one name would hide its beginning in another."""
     learner, X = learned
-    names = HOSTILE[first : first + 13]
-    images = np.concatenate([X] * 7)[: len(names)]
-    browser.open(reporting.report(learner, tmp_path / "odd.html", images, names=names))
+    browser.open(reporting.report(learner, tmp_path / "odd.html", X, names=[name, "b"]))
     assert "taken" not in browser.value("document.title")
     options = "Array.from(document.getElementById('which').options, o => o.textContent)"
-    assert browser.value(options) == list(names)
+    assert browser.value(options) == [name, "b"]
     shown = browser.value("document.querySelectorAll('#layers .part canvas').length")
     assert shown == len(learner.features_)
     assert browser.problems() == []

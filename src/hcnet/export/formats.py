@@ -295,22 +295,26 @@ def _check_plain(description: Any) -> None:
     """Raise an error unless this holds plain values, not too many and not nested too deep."""
     if not isinstance(description, dict):
         raise ValueError(f"it is {kinds.shown(description)}")
-    level: list[Any] = [description]
-    n = 0
-    for _ in range(MOST_DEPTH):
-        inside: list[Any] = []
-        for value in level:
-            n += len(value)
-            if n > MOST_VALUES:
-                raise ValueError("it holds too many values")
-            if isinstance(value, dict):
-                if not all(isinstance(key, str) for key in value):
-                    raise ValueError("it has names that are no texts")
-                value = value.values()
-            inside += [one for one in value if isinstance(one, dict | list | tuple)]
-        level = inside
-    if level:
+    if _count(description, MOST_DEPTH, {}) > MOST_VALUES:
+        raise ValueError("it holds too many values")
+
+
+def _count(value: Any, depth: int, known: dict[tuple[int, int], int]) -> int:
+    """The values in a dictionary or list, each as often as it is found in there.
+
+    `known` are those of others, by their identity and depth: a few lists may hold each other so
+    often that nobody could look at all of them.
+    """
+    if depth == 0:
         raise ValueError("it is nested too deep")
+    key = id(value), depth
+    if key not in known:
+        if isinstance(value, dict) and not all(isinstance(name, str) for name in value):
+            raise ValueError("it has names that are no texts")
+        items = value.values() if isinstance(value, dict) else value
+        inside = [one for one in items if isinstance(one, dict | list | tuple)]
+        known[key] = len(value) + sum(_count(one, depth - 1, known) for one in inside)
+    return known[key]
 
 
 class DrawnArrays(ArraySource):

@@ -129,7 +129,8 @@ def inpaint(options: argparse.Namespace) -> int:
 
 def _stems(images: ImageSet) -> list[str]:
     """Names of the files of results in a folder."""
-    return [Path(name).stem if "[" not in name else name for name in images.names]
+    named = zip(images.names, images.files, strict=True)
+    return [file.stem if name == file.name else name for name, file in named]
 
 
 def _check_folder(options: argparse.Namespace, images: ImageSet) -> None:

@@ -22,8 +22,10 @@ from numpy.typing import DTypeLike, NDArray
 from hcnet.archive import kinds
 from hcnet.archive.kinds import ArraySource, Contents, Node, Shape, fits, shape_text, shown
 from hcnet.atomic_files import file_path, write_atomically
+from hcnet.checks import in_short
 from hcnet.images import BoolArray
 from hcnet.version import VERSION
+from hcnet.zip_files import open_zip
 
 FORMAT = "hcnet"
 # 1 was the format before the first release.
@@ -207,14 +209,13 @@ class Reader:
 
     def damaged(self, error: Exception) -> ValueError:
         """The sentence for an error while the contents were read."""
-        why = " ".join(str(error).split()) or type(error).__name__
-        why = why if len(why) <= 300 else why[:300] + "…"
+        why = in_short(error, 300)
         return ValueError(
             f"{self._path} is not a {self._wanted} of hcnet, or is damaged ({why}); {self._remedy}."
         )
 
     def _open(self, file: BinaryIO) -> Node:
-        archive = zipfile.ZipFile(file)
+        archive = open_zip(file)
         members = archive.infolist()
         names = [info.filename for info in members]
         if HEADER not in names:

@@ -13,10 +13,10 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
 from hcnet.atomic_files import file_path
-from hcnet.checks import check_count, check_flag
+from hcnet.checks import check_count, check_flag, in_short
 from hcnet.codec import container
 from hcnet.codec.container import CHECKSUM, END, HEADER, Cursor, Head
 from hcnet.codec.page_coder import State, decode_page
@@ -130,6 +130,16 @@ class Reader:
     def shape(self, page: int) -> tuple[int, int]:
         """Height and width of a page."""
         return self._head(self._number(page))[0].shape
+
+    def pixels(self, page: int) -> int:
+        """The pixels that a page declares, which are not more than allowed."""
+        height, width = self.shape(page)
+        if height * width > self._max_pixels:
+            raise ValueError(
+                f"Page {page} of {self._name} declares {height:,} × {width:,} pixels, and at most "
+                f"{self._max_pixels:,} are decoded; if you trust the file, raise max_pixels."
+            )
+        return height * width
 
     def _number(self, page: int) -> int:
         try:
@@ -253,13 +263,7 @@ class Reader:
     def _payload(self, number: int) -> tuple[Head, bytes]:
         """The head and the compressed bytes of a page that there is memory for."""
         head, at = self._head(number)
-        height, width = head.shape
-        if height * width > self._max_pixels:
-            raise ValueError(
-                f"Page {number} of {self._name} declares {height:,} × {width:,} pixels, and at "
-                f"most {self._max_pixels:,} are decoded; if you trust the file, raise max_pixels."
-            )
-        needed = STATE_BYTES + PIXEL_BYTES * height * width + head.size
+        needed = STATE_BYTES + PIXEL_BYTES * self.pixels(number) + head.size
         check_memory(f"Page {number} of {self._name}", needed, None, LARGER)
         try:
             self._check_payload(head, at)
@@ -281,8 +285,7 @@ class Reader:
         return pixels
 
     def _damaged(self, number: int, error: Exception, more: str = "") -> ValueError:
-        why: Any = " ".join(str(error).split())[:200] or type(error).__name__
-        why = f"{why}, though {more}" if more else why
+        why = f"{in_short(error)}, though {more}" if more else in_short(error)
         return ValueError(
             f"Page {number} of {self._name} is damaged ({why}); get the file again, or read other "
             f"pages."

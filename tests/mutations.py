@@ -1,8 +1,4 @@
-"""Mutated files, one after the other, within limits of memory and time.
-
-A test module is also a program that mutates files so many times and prints what happened as JSON:
-limits of memory hold for a whole process.
-"""
+"""Mutates what programs read, thousands of times, within limits of memory and time."""
 
 import json
 import os
@@ -19,14 +15,15 @@ import numpy as np
 
 import hcnet
 
-# Seconds for a file, which takes at most a tenth of one.
+# Seconds for one mutant, which takes milliseconds.
 MOST_SECONDS = 20
 # Address space beyond what the program has at first.
 ROOM = 2**30
+INTS = (0, 1, 2**7, 2**8 - 1, 2**15, 2**16 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
 
 
 class TooSlowError(BaseException):
-    """A file took too long."""
+    """A mutant took too long."""
 
 
 def pick(rng, items):
@@ -34,26 +31,51 @@ def pick(rng, items):
     return items[int(rng.integers(len(items)))]
 
 
-def fuzz(count, seed, mutate, check, keep):
-    """Mutate so many times; what happened.  Everything should be compiled before.
+def bytes_of(rng, data):
+    """Mutate bytes, knowing nothing about them."""
+    data = bytearray(data)
+    for _ in range(int(rng.integers(1, 4))):
+        if len(data) < 8:
+            break
+        at, length = int(rng.integers(len(data))), int(rng.geometric(0.05))
+        width = int(rng.choice([1, 2, 4, 8]))
+        removed, new = pick(
+            rng,
+            [
+                (1, bytes([data[at] ^ 1 << int(rng.integers(8))])),
+                (length, rng.bytes(length)),
+                (length, b""),
+                (0, rng.bytes(length)),
+                (len(data), b""),
+                (0, data[at : at + length * 10]),
+                (length, bytes(length)),
+                (width, (pick(rng, INTS) % 256**width).to_bytes(width, "little")),
+            ],
+        )
+        data[at : at + removed] = new
+    return bytes(data)
 
-    ``mutate(rng)`` gives something to check, how it was made, and the bytes of memory that checking
-    it may take.  ``check`` of it gives a word for what happened, in capitals if that went wrong;
-    then ``keep`` of it and a name keeps it.
+
+def hunt(count, seed, make, check, promised=None, room=ROOM):
+    """Make so many mutants and check each; what happened.
+
+    `make` returns how a mutant was made, and the mutant; `check` returns a word for what happened
+    to it, in capitals if that should not be.  A mutant that is a path is kept if it went wrong.
+    Every tenth is held against the bytes of memory that are `promised` for it.
     """
     rng = np.random.default_rng(seed)
+    told, worst, slowest = Counter(), 0.0, 0.0
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (used + room, hard))
 
     def late(number, frame):
         raise TooSlowError
 
     signal.signal(signal.SIGALRM, late)
-    told, worst, slowest = Counter(), 0.0, 0.0
     for k in range(count):
-        mutant, way, allowed = mutate(rng)
-        measured = k % 10 == 0
+        way, mutant = make(rng)
+        measured = promised is not None and k % 10 == 0
         if measured:
             tracemalloc.start()
         signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
@@ -70,30 +92,27 @@ def fuzz(count, seed, mutate, check, keep):
         if measured:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-            worst = max(worst, peak / allowed)
-        told[what.split()[0] if what[0].isupper() else what] += 1
-        if what[0].isupper():
-            keep(mutant, f"{seed}-{k}.bad")
-            print(f"{seed}-{k}: {way}: {what}", file=sys.stderr)
+            worst = max(worst, peak / promised(mutant))
+        told[what if what[:4].islower() else what.split()[0]] += 1
+        if not what[:4].islower():
+            if isinstance(mutant, Path):
+                mutant.rename(mutant.with_name(f"{seed}-{k}.bad"))
+            print(f"{seed}-{k}: {way}: {what[:600]}", file=sys.stderr)
     return {"told": dict(told), "memory": worst, "slowest": slowest}
 
 
-def program(fuzz_folder):
-    """What a test module does as a program, with a folder, a count and a seed."""
-    print(json.dumps(fuzz_folder(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
-
-
-def run(module, folder, count, seed):
-    """Mutate files in a process of its own; what happened."""
-    paths = (Path(hcnet.__file__).parents[1], Path(module).parent, Path(__file__).parents[1])
+def run_hunt(program, count, seed, *arguments):
+    """Run a program that hunts in a process of its own; what happened to its mutants."""
+    command = [sys.executable, program, str(count), str(seed), *map(str, arguments)]
+    paths = Path(hcnet.__file__).parents[1], Path(program).parent, Path(__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
-    command = [sys.executable, module, folder, str(count), str(seed)]
     options = {"capture_output": True, "text": True, "env": environment, "check": False}
-    done = subprocess.run(command, timeout=120 + count, **options)
+    done = subprocess.run(command, timeout=60 + count / 2, **options)
     assert done.returncode == 0, done.stderr[-3000:]
     result = json.loads(done.stdout)
-    wrong = {what for what in result["told"] if what[0].isupper()}
+    wrong = {what for what in result["told"] if not what[:4].islower()}
     assert not wrong, done.stderr[-3000:]
     assert result["memory"] <= 1
-    print(f"seed {seed}: {result['slowest']:.1f} s at most, {result['memory']:.1%} of the memory")
+    about = f"{result['slowest']:.1f} s at most, {result['memory']:.1%} of the memory"
+    print(f"{' '.join(map(str, arguments[1:]))} seed {seed}: {about}, {result['told']}")
     return Counter(result["told"])

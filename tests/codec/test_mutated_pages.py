@@ -1,12 +1,15 @@
 """Thousands of mutated files: a sentence, or pages of the declared size; no crash, no hang.
 
-As a program: ``python test_mutated_pages.py FOLDER COUNT SEED`` mutates the files of a folder so
+As a program: ``python test_mutated_pages.py COUNT SEED FOLDER`` mutates the files of a folder so
 often, decodes what comes out within limits of memory and time, and prints what happened as JSON.
 """
 
 import io
+import json
+import sys
 import zlib
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +19,7 @@ from hcnet.codec import PageInfo, Reader, Resolution, Writer
 from hcnet.codec.container import CHECKSUM, HEADER, Cursor, index_and_end, varint
 from hcnet.codec.reading import PIXEL_BYTES, STATE_BYTES
 from hcnet.memory import NotEnoughMemoryError
-from tests import mutations
-from tests.mutations import pick
+from tests.mutations import hunt, pick, run_hunt
 
 # Pages are small here; larger ones are refused, so that thousands can be decoded.
 MOST_PIXELS = 20_000
@@ -116,12 +118,12 @@ def mutant(rng, data, others):
     return (bytes_of(rng, data), f"{kind}, then bytes") if rng.random() < 0.1 else (data, kind)
 
 
-def check(mutated):
+def check(path):
     """Decode the first, a middle and the last page: a word for what happened."""
-    data, salvage = mutated
     told = "decoded"
     try:
-        reader = Reader(io.BytesIO(data), salvage=salvage, max_pixels=MOST_PIXELS)
+        data, salvage = io.BytesIO(path.read_bytes()), path.stem == "salvage"
+        reader = Reader(data, salvage=salvage, max_pixels=MOST_PIXELS)
     except ValueError as error:
         return "refused" if is_sentence(error) else f"SENTENCE {error!r}"
     last = len(reader) - 1
@@ -146,19 +148,23 @@ def is_sentence(error):
 
 def fuzz(folder, count, seed):
     """Mutate files so many times; what happened."""
-    sources = [path.read_bytes() for path in sorted(folder.glob("*.hcz"))]
-    for source in sources:
-        assert check((source, False)) == "decoded"
+    paths = sorted(folder.glob("*.hcz"))
+    sources = [path.read_bytes() for path in paths]
+    for path in paths:
+        assert check(path) == "decoded"  # everything is compiled before memory is limited
+    mutants = folder / "mutants"
+    mutants.mkdir(exist_ok=True)
 
-    def mutate(rng):
+    def make(rng):
         data, way = mutant(rng, pick(rng, sources), sources)
-        allowed = STATE_BYTES + PIXEL_BYTES * MOST_PIXELS + 20 * len(data)
-        return (data, bool(rng.integers(2))), way, allowed
+        path = mutants / pick(rng, ["mutant.hcz", "salvage.hcz"])
+        path.write_bytes(data)
+        return way, path
 
-    def keep(mutated, name):
-        (folder / name).write_bytes(mutated[0])
+    def promised(path):
+        return STATE_BYTES + PIXEL_BYTES * MOST_PIXELS + 20 * path.stat().st_size
 
-    return mutations.fuzz(count, seed, mutate, check, keep)
+    return hunt(count, seed, make, check, promised)
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +186,7 @@ def folder(tmp_path_factory):
 
 
 def run(folder, count, seed):
-    return mutations.run(__file__, folder, count, seed)
+    return run_hunt(__file__, count, seed, folder)
 
 
 def test_mutated_files_end_in_a_sentence_or_in_pages_of_the_declared_size(folder):
@@ -199,4 +205,5 @@ def test_100_000_mutated_files_end_in_a_sentence_or_in_pages(folder):
 
 
 if __name__ == "__main__":
-    mutations.program(fuzz)
+    count, seed, folder = sys.argv[1:]
+    print(json.dumps(fuzz(Path(folder), int(count), int(seed))))

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mutating import INTS, bytes_of, hunt, pick, run_hunt
 from PIL import Image
 
 from hcnet.cli import make_parser, with_settings
@@ -29,6 +28,7 @@ from hcnet.image_files.bilevel import read_pages
 from hcnet.image_files.tiff import write_tiff
 from hcnet.images import PageInfo, Resolution
 from hcnet.reading import read_names
+from tests.mutations import INTS, bytes_of, hunt, pick, run_hunt
 
 # Larger images are refused here, so that thousands can be read.
 MOST_PIXELS = 1_000_000

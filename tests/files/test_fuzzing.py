@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from handmade import HEADER, SUMS, forge, members, npy
-from mutating import bytes_of, hunt, pick, run_hunt
 
 import hcnet
 from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes
 from hcnet.export import from_dict, to_dict
 from hcnet.memory import NotEnoughMemoryError
+from tests.mutations import bytes_of, hunt, pick, run_hunt
 
 # What docs/files.md promises: bytes, and bytes per byte of the file.
 PROMISED, PROMISED_EACH = 64 * 2**20, 20
@@ -238,7 +238,10 @@ def fuzz(folder, count, seed):
     def make(rng):
         return mutant(rng, path, pick(rng, sources), sources), path
 
-    return hunt(count, seed, make, check, lambda: PROMISED + PROMISED_EACH * path.stat().st_size)
+    def promised(path):
+        return PROMISED + PROMISED_EACH * path.stat().st_size
+
+    return hunt(count, seed, make, check, promised)
 
 
 def strange(rng):

@@ -5,10 +5,19 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nobody can remove a file that another has open
+    fcntl = None  # type: ignore[assignment]
+
+# Most bytes of a file name in every common file system.
+MOST_NAME = 255
 
 
 def file_path(path: str | os.PathLike[str]) -> Path:
@@ -39,43 +48,113 @@ def write_atomically(
 
 @contextmanager
 def open_atomically(path: str | os.PathLike[str], overwrite: bool) -> Iterator[IO[bytes]]:
-    """A file to write within this block; it gets its name when the block ends without an error."""
+    """A file to write within this block; it gets its name when the block ends without an error.
+
+    A link stays a link: the file that it leads to is written.  Mode and owner of a file that is
+    replaced stay, as far as the system allows.
+    """
     path = file_path(path)
     refuse_existing(path, overwrite)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent} is not a folder; create it, or choose another.")
-    # A random name in the same folder is no other file's.  A file of `tempfile` would be readable
-    # for its owner only.
-    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
-    try:
-        with part.open("x+b") as target:
+    place = Path(os.path.realpath(path))
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"{place.parent} is not a folder; create it, or choose another.")
+    remove_unfinished(place)
+    with _new_part(place) as (part, target):
+        with target:
+            _keep_mode_and_owner(target, place)
             yield target
             target.flush()
             os.fsync(target.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+        refuse_existing(path, overwrite)  # it may have come meanwhile
+        part.replace(place)
+    _sync_folder(place.parent)
 
 
 def refuse_existing(path: Path, overwrite: bool = False) -> None:
-    """Raise an error if the path is a folder, or a file that may not be replaced."""
+    """Raise an error if the path is no regular file, or a file that may not be replaced."""
     if not isinstance(overwrite, bool):  # "no" would count as True
         raise TypeError(f"overwrite must be True or False, got {overwrite!r}; pass one of these.")
-    if path.is_dir():
+    try:
+        mode = path.stat().st_mode  # of what a link leads to
+    except (FileNotFoundError, NotADirectoryError):
+        mode = None
+    if mode is not None and stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{path} is a folder; name a file to write to.")
-    if not overwrite and path.exists():
+    if mode is not None and not stat.S_ISREG(mode):
+        raise OSError(
+            f"{path} is a device, a pipe or a socket, which is never replaced; name a regular file."
+        )
+    if not overwrite and os.path.lexists(path):  # also a link to nothing
         raise FileExistsError(
             f"{path} exists already; choose another name, or pass overwrite=True to replace it."
         )
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what processes that were killed while they wrote this file have left."""
-    pattern = re.compile(re.escape(path.name) + r"\.[0-9a-f]{16}\.part")
-    for other in path.parent.iterdir():
-        if pattern.fullmatch(other.name):
-            other.unlink(missing_ok=True)
+    """Remove what processes that were killed while they wrote this file have left.
+
+    A process that is still writing holds a lock on its file.
+    """
+    pattern = re.compile(re.escape(_beginning(path.name)) + r"\.[0-9a-f]{16}\.part")
+    with os.scandir(path.parent) as entries:  # a folder may have very many
+        names = [one.name for one in entries if one.name.endswith(".part")]
+    for part in map(path.with_name, filter(pattern.fullmatch, names)):
+        with suppress(OSError):  # another process is writing it, or has removed it
+            if fcntl is None:
+                part.unlink()
+                continue
+            descriptor = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def _beginning(name: str) -> str:
+    """As much of a name as leaves room for the ending of an unfinished file."""
+    while len(os.fsencode(name)) > MOST_NAME - len(".0123456789abcdef.part"):
+        name = name[:-1]
+    return name
+
+
+@contextmanager
+def _new_part(place: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+    """An unfinished file beside `place`, locked, and removed unless it has got another name.
+
+    Its random name is no other file's.  A file of `tempfile` would be readable for its owner only.
+    """
+    while True:
+        part = place.with_name(f"{_beginning(place.name)}.{secrets.token_hex(8)}.part")
+        target = part.open("x+b")
+        lock = None if fcntl is None else os.dup(target.fileno())  # it outlives the target
+        try:
+            if lock is not None:
+                with suppress(OSError):  # a file system without locks: nobody removes it, either
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+            if part.exists():  # otherwise somebody took it for an old one before it was locked
+                yield part, target
+                return
+        finally:
+            target.close()
+            part.unlink(missing_ok=True)
+            if lock is not None:
+                os.close(lock)
+
+
+def _keep_mode_and_owner(target: IO[bytes], place: Path) -> None:
+    """Give a new file the mode and the owner of the one that it will replace."""
+    if not place.exists() or not hasattr(os, "fchown"):
+        return
+    old, file = place.stat(), target.fileno()
+    for owner in (old.st_uid, -1):  # only the administrator gives files to others
+        with suppress(PermissionError):
+            os.fchown(file, owner, old.st_gid)
+            break
+    # A program must not run with the rights of another owner than before.
+    mine = os.fstat(file).st_uid == old.st_uid
+    with suppress(PermissionError):
+        os.fchmod(file, stat.S_IMODE(old.st_mode) if mine else old.st_mode & 0o777)
 
 
 def _sync_folder(folder: Path) -> None:

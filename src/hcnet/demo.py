@@ -31,9 +31,8 @@ def run_demo(
 ) -> tuple[dict[str, Any], str]:
     """Learn, and write the pictures and the model into `folder`; the result, also as a table."""
     _prepare(folder)
-    if not overwrite:
-        for name in (*PICTURES, PAGE, MODEL):
-            refuse_existing(folder / name)
+    for name in (*PICTURES, PAGE, MODEL):
+        refuse_existing(folder / name, overwrite)
     data = letters(noise=NOISE, random_state=seed)
     began = time.perf_counter()
     learner = FeatureLearner(feature_size=FEATURE_SIZE, random_state=seed, verbose=verbose)
@@ -95,7 +94,7 @@ def _write(
         plotting.show_comparison(learner, data.images),
     )
     for name, picture in zip(PICTURES, pictures, strict=True):
-        picture.save(folder / name)
+        plotting.save_picture(picture, folder / name, overwrite=True)
     write_images(folder / PAGE, [data.images[0]], dark=True, overwrite=True)
     learner.save(folder / MODEL, overwrite=True)
     return [*PICTURES, PAGE, MODEL]

@@ -234,6 +234,22 @@ class Interrupt(threading.Event):
             raise KeyboardInterrupt
 
 
+class Press:
+    """A handler of Ctrl-C that raises, once for presses that mean the same.
+
+    What is put in order after the first is not cut off by a second.
+    """
+
+    _since = -math.inf
+
+    def __call__(self, number: int, frame: Any) -> None:
+        """Handle a signal."""
+        now = time.perf_counter()
+        if now - self._since >= SAME_PRESS:
+            self._since = now
+            raise KeyboardInterrupt
+
+
 class _Watch(threading.local):
     """Limits of the step under way in this thread."""
 
@@ -292,7 +308,7 @@ def interruptible() -> Iterator[Interrupt]:
     if isinstance(previous, Interrupt):
         yield previous
         return
-    if previous is not signal.default_int_handler:
+    if previous is not signal.default_int_handler and not isinstance(previous, Press):
         yield Interrupt()  # somebody else handles Ctrl-C: leave it to them
         return
     interrupt = Interrupt()

@@ -14,12 +14,22 @@ ROOT = Path(__file__).parents[1] / "src" / "hcnet"
 # what a person holds.  A package stands for all its modules that are not listed by themselves.
 LAYERS = (
     # Formulas, and what data and layers are.
-    ("factors", "grid", "images", "layers", "names", "version", "atomic_files"),
+    (
+        "factors",
+        "grid",
+        "images",
+        "layers",
+        "names",
+        "version",
+        "atomic_files",
+        "zip_files",
+        "memory",
+    ),
     ("checks",),
     ("image_files",),
     ("datasets", "engine.schedules", "engine.driver", "engine.planes"),
     ("engine.compilation", "engine.cpu_compilation", "engine.threads"),
-    ("messages", "memory", "objective", "archive"),
+    ("messages", "objective", "archive"),
     ("checkpoint",),
     ("engine", "solutions"),  # numbers: messages, and discrete solutions
     ("engine.placements", "progress", "environment"),

@@ -31,7 +31,12 @@ def file_path(path: str | os.PathLike[str]) -> Path:
         possible = False
     if not possible:
         raise ValueError(f"{name!r} holds characters that no file name has; choose another name.")
-    return Path(name)
+    found = Path(name)
+    if any(len(os.fsencode(part)) > MOST_NAME for part in found.parts):
+        raise ValueError(
+            f"{name} is too long (more than {MOST_NAME} bytes); choose a shorter name."
+        )
+    return found
 
 
 def write_atomically(

@@ -179,6 +179,19 @@ def test_huge_pages_are_refused_before_memory_is_taken():
     assert peak < 2**20
 
 
+def test_pages_that_are_huge_together_are_refused_before_memory_is_taken():
+    head = head_of(width=2**14, height=2**14)
+    record = b"P" + varint(len(head)) + head + CHECKSUM.pack(zlib.crc32(head))
+    file = MAGIC + b"\1\0" + record * 20_000 + index_and_end([len(record)] * 20_000)
+    tracemalloc.start()
+    try:
+        refused(lambda: decompress(file), "All pages", "this machine has", kind=MemoryError)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**23
+
+
 def test_pages_in_a_ring_or_a_long_row_are_refused():
     records = []
     for k in range(70):

@@ -134,7 +134,18 @@ def pickled(path):
     forge(path, members(path) | {f"{PARTS}.npy": buffer.getvalue()})
 
 
+def extra_fields(path):
+    """As many empty ones as a member can have, each of which took as long as all of them."""
+    kept = members(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in kept.items():
+            info = zipfile.ZipInfo(name)
+            info.extra = b"\x99\x99\0\0" * (2**16 // 4 - 1)
+            archive.writestr(info, data)
+
+
 HARM = {
+    "extra fields": extra_fields,
     "a zip bomb": lambda path: packed(path, f"{PARTS}.npy", bytes(2**27)),
     "a packed header": lambda path: packed(path, HEADER, members(path)[HEADER] + b" " * 2**26),
     "lists in lists": lambda path: with_header(path, b"[" * 900_000),

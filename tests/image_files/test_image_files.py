@@ -15,7 +15,6 @@ from hcnet.image_files import (
     files_of_images,
     otsu_threshold,
     read_images,
-    read_labels,
     stream_images,
     write_images,
 )
@@ -287,26 +286,6 @@ def test_kinds_that_cannot_hold_the_images_are_refused(tmp_path):
     with pytest.raises(ValueError, match="only images of one size"):
         write_images(tmp_path / "a.npy", [bits(5, 5), bits(6, 5)])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_labels_come_from_lines_tables_arrays_and_folders(tmp_path):
-    files = [tmp_path / "cat" / "1.png", tmp_path / "dog" / "2.png", tmp_path / "cat" / "3.png"]
-    (tmp_path / "lines.txt").write_text("4\n-1\n7\n")
-    assert read_labels(tmp_path / "lines.txt", files).tolist() == [4, -1, 7]
-    (tmp_path / "table.csv").write_text("label,file\ndog,2.png\ncat,1.png\n")
-    assert read_labels(tmp_path / "table.csv", files).tolist() == ["cat", "dog", -1]
-    np.savez(tmp_path / "both.npz", X=np.zeros((3, 2, 2)), y=[1, 2, 3])
-    assert read_labels(tmp_path / "both.npz", files).tolist() == [1, 2, 3]
-    assert read_labels("folders", files).tolist() == ["cat", "dog", "cat"]
-
-
-def test_labels_that_do_not_fit_are_explained(tmp_path):
-    (tmp_path / "a.txt").write_text("1\n2\n")
-    with pytest.raises(ValueError, match="2 labels for 3 images"):
-        read_labels(tmp_path / "a.txt", [tmp_path] * 3)
-    (tmp_path / "b.csv").write_text("name,what\nx,y\n")
-    with pytest.raises(ValueError, match="needs the columns file and label"):
-        read_labels(tmp_path / "b.csv", [tmp_path] * 3)
 
 
 def test_binarise_takes_the_rarer_side_as_ink():

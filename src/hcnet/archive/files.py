@@ -24,6 +24,7 @@ from hcnet.archive.kinds import ArraySource, Contents, Node, Shape, fits, shape_
 from hcnet.atomic_files import file_path, write_atomically
 from hcnet.images import BoolArray
 from hcnet.version import VERSION
+from hcnet.zip_files import open_zip
 
 FORMAT = "hcnet"
 # 1 was the format before the first release.
@@ -214,7 +215,7 @@ class Reader:
         )
 
     def _open(self, file: BinaryIO) -> Node:
-        archive = zipfile.ZipFile(file)
+        archive = open_zip(file)
         members = archive.infolist()
         names = [info.filename for info in members]
         if HEADER not in names:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from hcnet.codec.reading import MAX_PIXELS, Reader
 from hcnet.codec.writing import GROUP, Progress, Writer
 from hcnet.images import BoolArray, PageInfo, Resolution
+from hcnet.memory import check_memory
 
 __all__ = ["PageInfo", "Reader", "Resolution", "Writer", "compress", "decompress"]
 
@@ -72,11 +73,14 @@ def decompress(data: bytes, *, max_pixels: int = MAX_PIXELS) -> list[BoolArray]:
     data : bytes
         What `compress` returned, or the content of a file.
     max_pixels : int
-        The largest page that is decoded.
+        The largest page that is decoded.  All pages together must fit into memory.
 
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(
             f"data must be bytes, got {type(data).__name__}; for a file use hcnet.codec.Reader."
         )
-    return list(Reader(io.BytesIO(data), max_pixels=max_pixels))
+    reader = Reader(io.BytesIO(data), max_pixels=max_pixels)
+    pixels = sum(map(reader.pixels, range(len(reader))))
+    check_memory("All pages of the data", pixels, None, "read them one by one with a Reader")
+    return list(reader)

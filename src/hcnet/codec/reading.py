@@ -131,6 +131,16 @@ class Reader:
         """Height and width of a page."""
         return self._head(self._number(page))[0].shape
 
+    def pixels(self, page: int) -> int:
+        """The pixels that a page declares, which are not more than allowed."""
+        height, width = self.shape(page)
+        if height * width > self._max_pixels:
+            raise ValueError(
+                f"Page {page} of {self._name} declares {height:,} × {width:,} pixels, and at most "
+                f"{self._max_pixels:,} are decoded; if you trust the file, raise max_pixels."
+            )
+        return height * width
+
     def _number(self, page: int) -> int:
         try:
             number = operator.index(page)
@@ -244,13 +254,7 @@ class Reader:
     def _payload(self, number: int) -> tuple[Head, bytes]:
         """The head and the compressed bytes of a page that there is memory for."""
         head, at = self._head(number)
-        height, width = head.shape
-        if height * width > self._max_pixels:
-            raise ValueError(
-                f"Page {number} of {self._name} declares {height:,} × {width:,} pixels, and at "
-                f"most {self._max_pixels:,} are decoded; if you trust the file, raise max_pixels."
-            )
-        needed = STATE_BYTES + PIXEL_BYTES * height * width + head.size
+        needed = STATE_BYTES + PIXEL_BYTES * self.pixels(number) + head.size
         check_memory(f"Page {number} of {self._name}", needed, None, LARGER)
         try:
             self._check_payload(head, at)

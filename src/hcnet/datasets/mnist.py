@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import math
 import os
 import sys
 import urllib.request
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from hcnet.atomic_files import write_atomically
 from hcnet.checks import check_count, check_flag
 from hcnet.datasets.parts_data import IntArray
+from hcnet.memory import check_memory
 
 GreyArray = NDArray[np.uint8]
 
@@ -39,6 +42,8 @@ _MIRRORS = (
 )
 # The largest of the packed files has 9.9 million bytes.
 _MOST_BYTES = 20_000_000
+# Bytes of any of the files as it is unpacked, and those that a byte can become.
+_MOST_UNPACKED, _MOST_PACKED = 2**30, 1032
 _VARIABLE = "HCNET_DATA"
 # Seconds without a byte after which a mirror counts as silent.
 _PATIENCE = 30
@@ -223,7 +228,7 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, most: in
         try:
             with urllib.request.urlopen(mirror + name, timeout=_PATIENCE) as answer:
                 content = answer.read(most + 1)
-            if len(content) > most or hashlib.sha256(_unpack(content, name)).hexdigest() != sha256:
+            if len(content) > most or _digest(content, name) != sha256:
                 raise ValueError("sent something else than the file")
         except (OSError, HTTPException, ValueError) as error:
             reasons.append(f"{mirror}: {error}")
@@ -237,37 +242,49 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, most: in
 
 def read_idx(path: Path, n_axes: int) -> NDArray[np.uint8]:
     """The array of a file, as a writable copy; gzip is undone where the name ends in .gz."""
-    content = _unpack(path.read_bytes(), str(path))
-    magic = content[:_TYPE_AND_AXES]
-    expected = bytes([0, 0, _UNSIGNED_BYTES, n_axes])
-    if magic != expected:
-        raise ValueError(
-            f"{path} must begin with the bytes {expected.hex(' ')}, which stand for an IDX file of "
-            f"bytes with {n_axes} axes, but it begins with {magic.hex(' ') or 'nothing'}; check "
-            f"that images and labels are not mixed up."
+    with path.open("rb") as packed, _unpacked(packed, str(path)) as content:
+        magic = content.read(_TYPE_AND_AXES)
+        expected = bytes([0, 0, _UNSIGNED_BYTES, n_axes])
+        if magic != expected:
+            raise ValueError(
+                f"{path} must begin with the bytes {expected.hex(' ')}, which stand for an IDX "
+                f"file of bytes with {n_axes} axes, but it begins with "
+                f"{magic.hex(' ') or 'nothing'}; check that images and labels are not mixed up."
+            )
+        header = content.read(_AXIS * n_axes)
+        shape = tuple(
+            int.from_bytes(header[k : k + _AXIS], "big") for k in range(0, _AXIS * n_axes, _AXIS)
         )
-    begin = _TYPE_AND_AXES + _AXIS * n_axes
-    header = content[_TYPE_AND_AXES:begin]
-    shape = tuple(
-        int.from_bytes(header[k : k + _AXIS], "big") for k in range(0, _AXIS * n_axes, _AXIS)
-    )
-    if len(content) != begin + math.prod(shape):
+        # Nothing is taken on trust: there may be fewer bytes, or more.
+        declared, most = math.prod(shape), path.stat().st_size * _MOST_PACKED
+        check_memory(str(path), 2 * min(declared, most), None, "take another file")
+        found = content.read(min(declared, most) + 1)
+    if len(found) != declared or len(header) < _AXIS * n_axes:
+        follow = f"more than {declared}" if len(found) > declared else str(len(found))
         raise ValueError(
-            f"{path} says that it holds {' × '.join(map(str, shape))} bytes, but "
-            f"{max(len(content) - begin, 0)} follow its header; it is damaged or was not copied to "
-            f"its end: fetch it again."
+            f"{path} says that it holds {' × '.join(map(str, shape))} bytes, but {follow} follow "
+            f"its header; it is damaged or was not copied to its end: fetch it again."
         )
-    return np.frombuffer(content, np.uint8, offset=begin).reshape(shape).copy()
+    return np.frombuffer(found, np.uint8).reshape(shape).copy()
 
 
-def _unpack(content: bytes, name: str) -> bytes:
-    """The content of a file by its name: that of a .gz is unpacked."""
-    if not name.endswith(".gz"):
-        return content
+@contextmanager
+def _unpacked(file: IO[bytes], name: str) -> Iterator[IO[bytes]]:
+    """The content of a file by its name: that of a .gz is unpacked as it is read."""
     try:
-        return gzip.decompress(content)
+        yield gzip.GzipFile(fileobj=file) if name.endswith(".gz") else file  # type: ignore[misc]
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(
             f"{name} cannot be unpacked ({error}); it is damaged or was not copied to its end: "
             f"fetch it again."
         ) from None
+
+
+def _digest(content: bytes, name: str) -> str:
+    """The checksum of a file as it is unpacked."""
+    with _unpacked(io.BytesIO(content), name) as file:
+        digest, left = hashlib.sha256(), _MOST_UNPACKED
+        while left > 0 and (chunk := file.read(min(left, 2**20))):
+            digest.update(chunk)
+            left -= len(chunk)
+        return digest.hexdigest() if left else "too long"

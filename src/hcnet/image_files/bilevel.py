@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from hcnet.atomic_files import write_atomically
-from hcnet.image_files.reading import ARRAY_SUFFIXES, check_size, opened
+from hcnet.image_files.opening import ARRAY_SUFFIXES, RefusedFileError, decoding, opened, seek_page
 from hcnet.image_files.tiff import (
     PAGE_NAME,
     PHOTOMETRIC,
@@ -47,21 +47,26 @@ def read_pages(path: str | os.PathLike[str]) -> Iterator[tuple[BoolArray, PageIn
             f"{path} holds arrays, and only image files are compressed here; pass arrays to "
             f"hcnet.codec.compress."
         )
-    with opened(path) as file:
-        for number in range(getattr(file, "n_frames", 1)):
-            file.seek(number)
-            check_size(path, *file.size)
-            # Read before the pixels: Pillow turns a page upright when it decodes it.
-            resolution, size = _resolution(file), file.size
-            tags = getattr(file, "tag_v2", {})
-            white, name = tags.get(PHOTOMETRIC, 1) == 0, tags.get(PAGE_NAME, "")
-            file.load()
-            upright = ImageOps.exif_transpose(file) or file
-            if resolution is not None and upright.size != size:
-                resolution = Resolution(resolution.y, resolution.x, resolution.unit)
-            what = str(path) if number == 0 else f"Page {number} of {path}"
-            info = PageInfo(path.name, str(name), number > 0, white, resolution)
-            yield _ink(what, upright), info
+    with opened(path) as (file, declared):
+        for number in range(len(declared)):
+            with decoding(path):
+                seek_page(path, file, number, declared)
+                page = _page(path, file, number)
+            yield page
+
+
+def _page(path: Path, file: Image.Image, number: int) -> tuple[BoolArray, PageInfo]:
+    """The page that an open file is at."""
+    # Read before the pixels: Pillow turns a page upright when it decodes it.
+    resolution, size = _resolution(file), file.size
+    tags = getattr(file, "tag_v2", {})
+    white, name = tags.get(PHOTOMETRIC, 1) == 0, tags.get(PAGE_NAME, "")
+    file.load()
+    upright = ImageOps.exif_transpose(file) or file
+    if resolution is not None and upright.size != size:
+        resolution = Resolution(resolution.y, resolution.x, resolution.unit)
+    what = str(path) if number == 0 else f"Page {number} of {path}"
+    return _ink(what, upright), PageInfo(path.name, str(name), number > 0, white, resolution)
 
 
 def _ink(what: str, image: Image.Image) -> BoolArray:
@@ -76,7 +81,7 @@ def _ink(what: str, image: Image.Image) -> BoolArray:
             ink, paper = ink.all(axis=2), paper.all(axis=2)
         clear = bool((ink | paper).all())
     if not clear:
-        raise ValueError(
+        raise RefusedFileError(
             f"{what} has pixels that are neither black nor white, and the codec is for black and "
             f"white without loss; make it so first, for example with hcnet.image_files.binarise."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ BINS = 256
 # A page whose dark and bright pixels differ by less than this share of the whole range is blank:
 # a threshold would only split the grain of the paper.
 LEAST_CONTRAST = 0.1
+# Larger numbers are no shades, and sums of them overflow.
+MOST_SHADE = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +43,14 @@ def otsu_threshold(shades: NDArray[Any]) -> float:
 
     Pixels above it are bright.  Of several equally good thresholds it is the middle.
     """
+    shades = check_shades(shades)
     low, high = float(shades.min()), float(shades.max())
     if low == high:
         return low
+    start, span = 0.0, 1.0
+    if shades.dtype.kind == "f":  # which may be too close to each other for bins between them
+        start, span = low, high - low
+        shades, low, high = (np.asarray(shades, float) - start) / span, 0.0, 1.0
     counts, edges = np.histogram(shades, BINS, (low, high))
     middles = (edges[:-1] + edges[1:]) / 2
     # Neither is 0, because the darkest shade is in the first bin and the brightest in the last.
@@ -51,7 +59,29 @@ def otsu_threshold(shades: NDArray[Any]) -> float:
     sums = (counts * middles).cumsum()
     between = below * above * (sums[:-1] / below - (sums[-1] - sums[:-1]) / above) ** 2
     best = np.flatnonzero(between >= between.max() * (1 - 1e-12))
-    return float((edges[best[0] + 1] + edges[best[-1] + 1]) / 2)
+    cut = (edges[best[0] + 1] + edges[best[-1] + 1]) / 2
+    # The brightest shade is above it, also if rounding says otherwise.
+    return float(min(start + cut * span, np.nextafter(start + high * span, -np.inf)))
+
+
+def check_shades(shades: NDArray[Any]) -> NDArray[Any]:
+    """An array of numbers of which sums can be taken; NaN is a missing pixel."""
+    shades = np.asarray(shades)
+    if shades.dtype.kind not in "biuf" or not shades.ndim or not shades.size:
+        raise ValueError(
+            f"shades must be an array of numbers or booleans, got dtype {shades.dtype} of shape "
+            f"{shades.shape}; pass the pixels of an image."
+        )
+    if shades.dtype.kind != "f":
+        return shades
+    if shades.dtype.itemsize not in (4, 8):  # half precision has no room for sums
+        shades = shades.astype(float)
+    if (np.abs(shades) > MOST_SHADE).any():  # infinity, too
+        raise ValueError(
+            f"shades must lie from {-MOST_SHADE:g} to {MOST_SHADE:g}, or be NaN where a pixel is "
+            f"missing, got others; replace them."
+        )
+    return shades
 
 
 def split_shades(
@@ -75,21 +105,25 @@ def split_shades(
     cut = otsu_threshold(known)
     if low == high or (white is not None and _contrast(known, cut) < LEAST_CONTRAST * white):
         middle = low if white is None else white / 2
-        return Binarised(np.full(shades.shape, bool(known.mean() > middle)), missing, None, False)
+        return Binarised(
+            np.full(shades.shape, bool(known.mean(dtype=float) > middle)), missing, None, False
+        )
     return Binarised(shades > cut, missing, None if two_shades else cut, False, _grey(known, cut))
 
 
 def _grey(known: NDArray[Any], threshold: float) -> float:
     """Share of pixels in the middle half between the mean of the dark and that of the bright."""
     bright = known > threshold
-    low, high = float(known[~bright].mean()), float(known[bright].mean())
+    low, high = (float(known[side].mean(dtype=float)) for side in (~bright, bright))
     quarter = (high - low) / 4
     return float(((known > low + quarter) & (known < high - quarter)).mean())
 
 
 def _contrast(known: NDArray[Any], threshold: float) -> float:
     bright = known > threshold
-    return float(known[bright].mean() - known[~bright].mean()) if 0 < bright.mean() < 1 else 0.0
+    if bright.all() or not bright.any():
+        return 0.0
+    return float(known[bright].mean(dtype=float) - known[~bright].mean(dtype=float))
 
 
 def ink_is_dark(cut: list[Binarised], ink: str = "auto") -> bool:
@@ -114,16 +148,21 @@ def binarise(shades: NDArray[Any], threshold: float | str = OTSU, ink: str = "au
         ink: whether "bright" or "dark" pixels are on; "auto": whichever are rarer.
 
     """
-    cut = split_shades(np.asarray(shades), check_threshold(threshold))
+    cut = split_shades(check_shades(shades), check_threshold(threshold))
     return cut.on(ink_is_dark([cut], ink))
 
 
 def check_threshold(threshold: float | str) -> float | str:
     """The word "otsu", or a number."""
+    if isinstance(threshold, str) and threshold == OTSU:
+        return OTSU
     try:
-        return OTSU if threshold == OTSU else float(threshold)
-    except (TypeError, ValueError):
+        found = float(threshold)
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if math.isnan(found):
         raise ValueError(
             f"threshold must be 'otsu' or a number (the shade above which pixels are bright), got "
             f"{threshold!r}."
-        ) from None
+        )
+    return found

@@ -1,38 +1,54 @@
-"""Image files as a set, or as a stream, of binary images, and the labels of images."""
+"""Image files as a set, or as a stream, of binary images."""
 
 from __future__ import annotations
 
-import csv
+import math
 import os
-import warnings
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps
 
-from hcnet.image_files.binarising import OTSU, Binarised, check_threshold, ink_is_dark, split_shades
+from hcnet.checks import check_count
+from hcnet.image_files.binarising import (
+    OTSU,
+    Binarised,
+    check_shades,
+    check_threshold,
+    ink_is_dark,
+    split_shades,
+)
+from hcnet.image_files.opening import (
+    ARRAY_PIXELS_PER_BYTE,
+    ARRAY_SUFFIXES,
+    Declared,
+    RefusedFileError,
+    array_shape,
+    check_declared,
+    decoding,
+    opened,
+    read_array,
+    seek_page,
+)
 from hcnet.images import BoolArray
+from hcnet.memory import check_memory
 
-FOLDERS = "folders"
-UNLABELLED = "-1"
-_LABEL_KEYS = ("y", "labels")
 IMAGE_SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpg", ".jpeg", ".pbm", ".pgm", ".png", ".tif", ".tiff", ".webp"}
 )
-ARRAY_SUFFIXES = frozenset({".npy", ".npz"})
 # Names of the images in an archive of arrays.
 IMAGE_KEYS = ("X", "images")
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-_DAMAGE = (UnidentifiedImageError, OSError, EOFError, SyntaxError, zipfile.BadZipFile)
+# Bytes of a set for each pixel of padded images, for each before that, and for each image.
+_PADDED_BYTES, _OWN_BYTES, _IMAGE_BYTES = 2, 4, 1024
 
 # A larger share of pixels that are on is rather the paper.  A larger share of grey pixels is a
 # photograph: if all shades were equally frequent, it were 0.25, and a page at 72 dpi has fewer.
@@ -123,9 +139,14 @@ def read_images(
         FileNotFoundError: if a file is not there, or a folder holds no images.
         ValueError: if a file is damaged or enormous, images differ in their channels, or a mask
             does not fit.
+        MemoryError: if the images, padded to one size, would not fit into memory.
 
     """
-    found = list(islice(_binarised(find_files(paths), threshold, mask), first))
+    if first is not None:
+        first = check_count("first", first)
+    files = find_files(paths)
+    _check_memory(files, first)
+    found = list(islice(_binarised(files, threshold, mask), first))
     cut = [one for _, _, one, _ in found]
     dark = ink_is_dark(cut, ink)
     sizes = [(one.bright.shape[1], one.bright.shape[2]) for one in cut]
@@ -149,6 +170,21 @@ def read_images(
         thresholds=[one.threshold for one in cut],
         grey=max(one.grey for one in cut),
     )
+
+
+def _check_memory(files: list[Path], first: int | None) -> None:
+    """Raise an error if the first images of these files, side by side, do not fit into memory."""
+    n = pixels = height = width = channels = 0
+    for each, size in chain.from_iterable(map(declared_images, files)):
+        each = each if first is None else min(each, first - n)
+        n, pixels = n + each, pixels + each * math.prod(size)
+        channels, height, width = map(max, (channels, height, width), size)
+        if n == first:
+            break
+    needed = n * _IMAGE_BYTES + _OWN_BYTES * pixels
+    needed += _PADDED_BYTES * n * channels * height * width
+    what = f"{n} image{'s' * (n != 1)} of up to {height:,}×{width:,} pixels"
+    check_memory(what, needed, None, "take fewer or smaller ones, or read them as a stream")
 
 
 def stream_images(
@@ -210,63 +246,6 @@ def _masks(path: str | os.PathLike[str], files: list[Path]) -> Iterator[BoolArra
     return masks
 
 
-def read_labels(source: str | os.PathLike[str], files: Sequence[Path]) -> NDArray[Any]:
-    """One label per image; -1 where there is none.
-
-    Args:
-        source: "folders" for the name of the folder that an image is in; a text file with a label
-            per line in the order of the images; a ``.csv`` file with the columns ``file`` and
-            ``label``; or an ``.npy`` or ``.npz`` file.
-        files: the file of every image, as `ImageSet.files`.
-
-    """
-    if source == FOLDERS:
-        return _typed([file.resolve().parent.name for file in files])
-    path = Path(source)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is not there; pass a file with a label per image, or the word {FOLDERS!r}."
-        )
-    arrays = path.suffix.lower() in ARRAY_SUFFIXES
-    labels = read_array(path, _LABEL_KEYS) if arrays else _typed(_table(path, files))
-    if labels.shape != (len(files),):
-        raise ValueError(
-            f"{path} holds {len(labels)} labels for {len(files)} images; give one per image, -1 "
-            f"for those without."
-        )
-    return labels
-
-
-def _table(path: Path, files: Sequence[Path]) -> list[str]:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(
-            f"{path} is not a table of labels ({error}); it should be text, a label per line."
-        ) from error
-    if not rows or len(rows[0]) == 1:
-        return [row[0].strip() for row in rows]
-    if not {"file", "label"} <= set(rows[0]):
-        raise ValueError(
-            f"{path} has the columns {', '.join(rows[0])}; it needs the columns file and label, or "
-            f"one label per line and nothing else."
-        )
-    name, label = rows[0].index("file"), rows[0].index("label")
-    by_name = {Path(row[name]).name: row[label].strip() for row in rows[1:]}
-    return [by_name.get(file.name, UNLABELLED) for file in files]
-
-
-def _typed(labels: list[str]) -> NDArray[Any]:
-    """Whole numbers if all are, otherwise words; the missing label is a number among words."""
-    try:
-        return np.array([int(label) for label in labels])
-    except ValueError:
-        if UNLABELLED not in labels:
-            return np.array(labels)
-        return np.array([-1 if one == UNLABELLED else one for one in labels], object)
-
-
 @dataclass(frozen=True, eq=False)
 class Page:
     """One image of a file."""
@@ -304,56 +283,55 @@ def find_files(paths: Paths) -> list[Path]:
 def pages(path: Path) -> Iterator[Page]:
     """The images of a file, each decoded when it is asked for."""
     if path.suffix.lower() in ARRAY_SUFFIXES:
-        array = _images_array(path)
-        check_size(path, array.shape[-1], array.shape[-2])
+        array = read_array(path, IMAGE_KEYS, partial(_check_array, path))
         white = 255.0 if array.dtype == np.uint8 else None
-        for number, shades in enumerate(array):
+        for number, image in enumerate(array[None] if array.ndim == 2 else array):
+            with decoding(path, "images"):
+                shades = check_shades(image)
             yield Page(path, number, shades.reshape(-1, *shades.shape[-2:]), white)
         return
-    with opened(path) as file:
-        for number in range(getattr(file, "n_frames", 1)):
-            file.seek(number)
-            check_size(path, *file.size)
-            shades, white = _shades(path, file)
-            yield Page(path, number, shades[None], white)
+    with opened(path) as (file, declared):
+        for number in range(len(declared)):
+            with decoding(path):
+                seek_page(path, file, number, declared)
+                shades, white = _shades(path, file)
+                page = Page(path, number, check_shades(shades)[None], white)
+            yield page
+
+
+def declared_images(path: Path) -> list[Declared]:
+    """Number and sizes of the images in a file, without decoding any."""
+    if path.suffix.lower() in ARRAY_SUFFIXES:
+        accept = partial(_check_array, path)
+        return [_declared(array_shape(path, IMAGE_KEYS, accept))]
+    with opened(path) as (_, declared):
+        return declared
 
 
 def count_pages(path: Path) -> int:
     """The number of images in a file, without decoding any."""
-    if path.suffix.lower() in ARRAY_SUFFIXES:
-        return len(_images_array(path))
-    with opened(path) as file:
-        return int(getattr(file, "n_frames", 1))
+    return sum(n for n, _ in declared_images(path))
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Image.Image]:
-    """An image file that is open; damage found meanwhile is reported with its name."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            file = Image.open(path)  # reads the size, and decodes nothing
-        with file:
-            yield file
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise _too_large(path) from None
-    except _DAMAGE as error:
-        raise ValueError(
-            f"{path} cannot be read as an image ({error}); repair it, or leave it out."
-        ) from error
+def _declared(shape: tuple[int, ...]) -> Declared:
+    """Number and size of the images in an array."""
+    n = shape[0] if len(shape) > 2 else 1
+    channels = shape[1] if len(shape) == 4 else 1
+    return n, (channels, shape[-2], shape[-1])
 
 
-def check_size(path: Path, width: int, height: int) -> None:
-    """Raise an error if a page is enormous."""
-    if width * height > (Image.MAX_IMAGE_PIXELS or np.inf):
-        raise _too_large(path)
-
-
-def _too_large(path: Path) -> ValueError:
-    return ValueError(
-        f"{path} says that it has more than {Image.MAX_IMAGE_PIXELS:,} pixels, which is often a "
-        f"file made to fill the memory; cut it into several images."
-    )
+def _check_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise an error if an array holds no images, or enormous ones."""
+    if dtype.kind not in "biuf":
+        raise RefusedFileError(
+            f"{path} holds an array of {dtype}; images must be numbers or booleans."
+        )
+    if len(shape) not in (2, 3, 4) or 0 in shape:
+        raise RefusedFileError(
+            f"{path} holds an array of shape {shape}; images must be (height, width), "
+            f"(images, height, width) or (images, channels, height, width), none of them 0."
+        )
+    check_declared(path, [_declared(shape)], ARRAY_PIXELS_PER_BYTE)
 
 
 def _shades(path: Path, file: Image.Image) -> tuple[NDArray[Any], float | None]:
@@ -362,48 +340,9 @@ def _shades(path: Path, file: Image.Image) -> tuple[NDArray[Any], float | None]:
     if file.mode == "I" or file.mode.startswith("I;16"):
         return np.asarray(file), 65535.0  # as it is: to 8 bits Pillow would cut it off
     if file.has_transparency_data:
-        raise ValueError(
+        raise RefusedFileError(
             f"{path} is transparent in places, so that it is not clear which pixels are bright; "
             f"lay it on a background first."
         )
     upright = ImageOps.exif_transpose(file) or file  # as a camera or a scanner meant it
     return np.asarray(upright.convert("L")), 255.0
-
-
-def _images_array(path: Path) -> NDArray[Any]:
-    """The images of an array file: the first axis counts them."""
-    array = read_array(path, IMAGE_KEYS)
-    if array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{path} holds an array of {array.dtype}; images must be numbers or booleans."
-        )
-    if array.ndim not in (2, 3, 4) or array.size == 0:
-        raise ValueError(
-            f"{path} holds an array of shape {array.shape}; images must be (height, width), "
-            f"(images, height, width) or (images, channels, height, width), none of them 0."
-        )
-    return array[None] if array.ndim == 2 else array
-
-
-def read_array(path: Path, keys: Iterable[str]) -> NDArray[Any]:
-    """The array of an ``.npy`` file, or the one of an ``.npz`` file that has one of these names."""
-    try:
-        if path.suffix.lower() == ".npy":
-            # Mapped, so that only the images that are looked at are read.
-            return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        # Opened here: NumPy would leave a damaged file open.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            names = [key for key in keys if key in archive.files]
-            if not names and len(archive.files) != 1:
-                raise KeyError(", ".join(archive.files) or "nothing")
-            return np.asarray(archive[(names or archive.files)[0]])
-    except KeyError as error:
-        raise ValueError(
-            f"{path} holds the arrays {error.args[0]}; name one of them "
-            f"{' or '.join(map(repr, keys))}."
-        ) from None
-    except (*_DAMAGE, ValueError, MemoryError) as error:
-        raise ValueError(
-            f"{path} cannot be read as an array ({error}); write it with np.save or np.savez, "
-            f"without objects."
-        ) from error

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from hcnet.atomic_files import refuse_existing, write_atomically
-from hcnet.image_files.reading import ARRAY_SUFFIXES
+from hcnet.atomic_files import file_path, refuse_existing, write_atomically
+from hcnet.checks import as_numbers
+from hcnet.image_files.opening import ARRAY_SUFFIXES
 
 _ONE = frozenset({".bmp", ".gif", ".pbm", ".png", ".webp"})
 _MANY = frozenset({".tif", ".tiff"})
@@ -45,9 +46,9 @@ def write_images(
         The written files.
 
     """
-    path, planes = images_path(path), [np.asarray(one, bool) for one in images]
+    path, planes = images_path(path), [_planes(k, one) for k, one in enumerate(images)]
     if not planes:
-        raise ValueError("There is no image to write.")
+        raise ValueError("There is no image to write; pass at least one.")
     kind = path.suffix.lower()
     if kind in ARRAY_SUFFIXES:
         if len({one.shape for one in planes}) > 1:
@@ -74,9 +75,20 @@ def write_images(
     return [write_atomically(path, partial(pictures[0].save, **how), overwrite)]
 
 
+def _planes(number: int, image: ArrayLike) -> NDArray[np.bool_]:
+    """An image of one or several channels."""
+    array = as_numbers(f"images[{number}]", image)
+    if array.ndim not in (2, 3) or not array.size:
+        raise ValueError(
+            f"images[{number}] must be (height, width) or (channels, height, width), none of them "
+            f"0, got shape {array.shape}; pass a list of such images."
+        )
+    return array.astype(bool)
+
+
 def images_path(path: str | os.PathLike[str]) -> Path:
     """A path that images can be written to, by its ending."""
-    path = Path(path)
+    path = file_path(path)
     if path.suffix and path.suffix.lower() not in _ONE | _MANY | ARRAY_SUFFIXES:
         raise ValueError(
             f"{path} ends in {path.suffix}, which loses pixels or is unknown; choose .png, .tif, "
@@ -89,8 +101,17 @@ def _write_folder(
     folder: Path, pictures: list[Image.Image], names: Sequence[str] | None, overwrite: bool
 ) -> list[Path]:
     digits = len(str(len(pictures) - 1))
-    stems = names or [f"{k:0{digits}d}" for k in range(len(pictures))]
-    files = [folder / f"{stem}.png" for stem in stems]
+    stems = [f"{k:0{digits}d}" for k in range(len(pictures))] if names is None else list(names)
+    if len(stems) != len(pictures):
+        raise ValueError(
+            f"names must have an entry per image, {len(pictures)}, got {len(stems)}; pass as many."
+        )
+    files = [folder / file_path(f"{stem}.png") for stem in stems]
+    for stem, file in zip(stems, files, strict=True):
+        if file.parent != folder:
+            raise ValueError(
+                f"names must be those of files in a folder, got {stem!r}; pass others."
+            )
     if len(set(files)) < len(files):
         files = [folder / f"{k:0{digits}d}-{file.name}" for k, file in enumerate(files)]
     for file in files:

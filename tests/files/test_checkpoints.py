@@ -184,7 +184,7 @@ def test_another_fit_is_refused_and_the_file_stays_but_limits_may_change(path):
     for other, message in OTHER:
         with pytest.raises(ValueError, match=message) as caught:
             other(checkpoint=path)
-        assert "delete the file to start anew" in str(caught.value)
+        assert "move the file away to start anew" in str(caught.value)
         assert path.read_bytes() == before
     limits = {"max_seconds": 60, "max_memory": 2**40}
     assert learned(FeatureLearner(3, 3, **SAME, **limits).fit(IMAGE, checkpoint=path)) == learned(

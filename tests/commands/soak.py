@@ -231,7 +231,7 @@ class Words:
             "max_seconds": 0.8,
             "n_init": 0.5,
             "force": 0.4,
-            "layers": 0.15,
+            "layers": 0.3,
             "max_iter": 0.3,
         }.get(action.dest, 0.02)
 
@@ -374,6 +374,7 @@ class Soak:
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, early)
                 code = self._main(arguments)
+                signal.pthread_sigmask(signal.SIG_BLOCK, early)  # what follows is not hcnet
                 sys.stdout.flush()
                 sys.stderr.flush()
             finally:
@@ -392,10 +393,10 @@ class Soak:
         wrong = None
         if "Traceback" in err or "hcnet itself" in err or code == "raised":
             wrong = "traceback"
-        elif code in (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT):
+        elif code in (-signal.SIGKILL, -signal.SIGTERM):
             wrong = None if code == -(sent or 0) else "killed"
-        elif code == 128 + signal.SIGINT:
-            wrong = None if sent == signal.SIGINT else "not interrupted"
+        elif code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
+            wrong = None if code == 128 + (sent or 0) else "not interrupted"
         elif code not in (0, 1, 2, 3):
             wrong = "exit code"
         elif code == 0 and said:
@@ -445,7 +446,9 @@ class Soak:
 
     def _remember(self, arguments, code, after):
         """Pages that were compressed are the same when they are read."""
-        if arguments[0] != "compress" or code != 0 or {"--jbig2", "--pdf"} & {*arguments}:
+        if arguments[0] != "compress" or code != 0:
+            return
+        if {"--jbig2", "--pdf", "--help", "-h"} & {*arguments}:
             return
         parsed = self.parsers["compress"].parse_known_args(arguments[1:])[0]
         files = find_files([self.folder / p for p in parsed.images])

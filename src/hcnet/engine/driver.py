@@ -21,6 +21,8 @@ JOINT = "joint log-probability"
 # A step may go on for so many seconds when the time is up or Ctrl-C was pressed: most are done by
 # then.  Longer ones are given up, within two seconds if they look often enough.
 GRACE = 0.5
+# Seconds to put a result together in when the time is up.
+FINISH = 1.0
 # Further presses of Ctrl-C within so many seconds mean the same as the first.
 SAME_PRESS = 2.0
 
@@ -282,6 +284,32 @@ def _watching(deadline: float, interrupt: Interrupt) -> Iterator[None]:
         yield
     finally:
         _watch.deadline, _watch.interrupt = outer
+
+
+@dataclass
+class Bound:
+    """Why work was given up, if it was."""
+
+    status: Status | None = None
+
+
+@contextmanager
+def bounded(deadline: float | None) -> Iterator[Bound]:
+    """Let `look` end this block, which is not a step of a run, when the time is up or by Ctrl-C.
+
+    Where that is so already, the block puts a result together, and has a second for it.
+    """
+    bound = Bound()
+    with interruptible() as interrupt:
+        now, limit = time.perf_counter(), math.inf if deadline is None else deadline
+        late = interrupt.is_set() or now > limit
+        watched = (now + FINISH - GRACE, Interrupt()) if late else (limit, interrupt)
+        try:
+            with _watching(*watched):
+                yield bound
+        except CutShort:
+            look()  # the step of a run around this one is to be given up as well
+            bound.status = Status.INTERRUPTED if interrupt.is_set() else Status.TIME_LIMIT
 
 
 def _reason(cut: BaseException, interrupt: Interrupt) -> Status:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.cpu_compilation import kept
+from hcnet.engine.driver import look
 from hcnet.engine.threads import over_threads
 from hcnet.factors import GRID
 from hcnet.grid import FLOAT
@@ -47,6 +48,7 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
     else:
         for i, j in np.ndindex(h, w):
             at = W[:, :, i, j].astype(np.float64)
+            look()
             part = exact[:, :, i : i + hs, j : j + ws].reshape(n, channels, -1)
             out += (at @ part).reshape(n, F, hs, ws)
     return out.astype(FLOAT)

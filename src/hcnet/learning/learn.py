@@ -20,6 +20,7 @@ from hcnet.engine.driver import (
     Record,
     Report,
     Status,
+    bounded,
     interruptible,
     run,
 )
@@ -133,8 +134,7 @@ def learn(
     with closing(progress), interruptible():
         n = restarts(options, images.n_observed, layer.feature_pixels)
         for start, sweeps in _starts(grid, options, n):
-            outcome = run(*learner.passing(start, sweeps)) if sweeps else learner.empty()
-            found = learner.finish(outcome, ends)
+            found = learner.finish(learner.start(start, sweeps), ends)
             ends.append(found.explanation.bits)
             if best is None or ends[-1] < best.explanation.bits:
                 best = found
@@ -201,10 +201,17 @@ class _Learner:
     keeper: Keeper | None = None
     memory: list[FloatArray] = field(default_factory=list)  # of regions
 
-    def empty(self) -> Outcome[Explanation]:
-        """A start without message passing."""
+    def start(self, start: Priors, sweeps: int) -> Outcome[Explanation]:
+        """Pass messages, if there are sweeps and time to begin with them."""
+        status: Status | None = Status.ITERATION_LIMIT
+        if sweeps:
+            with bounded(self.deadline) as setting_up:
+                passing = self.passing(start, sweeps)
+            status = setting_up.status
+        if status is None:
+            return run(*passing)
         found = self.improver.evaluate([], NOWHERE)
-        return Outcome(found, -found.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
+        return Outcome(found, -found.bits * math.log(2), status, 0, 0.0)
 
     def passing(
         self, start: Priors, sweeps: int

@@ -94,7 +94,7 @@ def command(words, cwd):
     )
 
 
-def interrupted(words, world, folder, number, moment):
+def interrupted(words, folder, number, moment):
     """Run a command on top of older results, and send a signal; what is wrong then."""
     before = state_of(folder)
     with command(words, folder) as process:
@@ -134,8 +134,9 @@ def interrupt_often(name, world, folder, times, seed):
     assert {*files_in(world)} < {*files_in(folder)} or words[0] == "name"
     ended = 0
     for number in (signal.SIGINT, signal.SIGTERM) * times:
-        code = interrupted(words, world, folder, number, rng.uniform(0, seconds))
+        code = interrupted(words, folder, number, rng.uniform(0, seconds))
         ended += code != 0
+    print(f"{name}: {2 * times} signals within {seconds:.1f} s, {ended} before the end")
     return ended
 
 
@@ -148,4 +149,4 @@ def test_a_signal_leaves_the_old_file_or_the_new_one(name, world, tmp_path):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", WORDS)
 def test_twenty_signals_leave_the_old_file_or_the_new_one(name, world, tmp_path):
-    assert interrupt_often(name, world, tmp_path, 20, seed=1) >= 10
+    assert interrupt_often(name, world, tmp_path, 10, seed=1) >= 5

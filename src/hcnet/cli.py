@@ -163,7 +163,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
         prog="hcnet",
         description="Finds the parts that binary images are made of, and uses them.",
         epilog="hcnet COMMAND --help explains a command, with an example.  Exit codes: 0 done, 1 "
-        "failed, 2 wrong arguments or settings, 3 a file is in the way (--force), 130 interrupted, 143 terminated.",
+        "failed, 2 wrong arguments or settings, 3 a file is in the way (--force), 130 interrupted, "
+        "143 terminated.",
     )
     parser.add_argument("--version", action="version", version=f"hcnet {__version__}")
     places = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

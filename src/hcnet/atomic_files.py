@@ -19,6 +19,8 @@ except ImportError:  # Windows, where nobody can remove a file that another has 
 
 # Most bytes of a file name in every common file system.
 MOST_NAME = 255
+# Those of the ending of an unfinished file.
+_PART_BYTES = len(".0123456789abcdef.part")
 
 
 def file_path(path: str | os.PathLike[str]) -> Path:
@@ -205,7 +207,7 @@ def remove_unfinished(path: Path) -> None:
 
     A process that is still writing holds a lock on its file.
     """
-    pattern = re.compile(re.escape(_beginning(path.name)) + r"\.[0-9a-f]{16}\.part")
+    pattern = re.compile(re.escape(cut_name(path.name, _PART_BYTES)) + r"\.[0-9a-f]{16}\.part")
     with os.scandir(path.parent) as entries:  # a folder may have very many
         names = [one.name for one in entries if one.name.endswith(".part")]
     for part in map(path.with_name, filter(pattern.fullmatch, names)):
@@ -221,9 +223,10 @@ def remove_unfinished(path: Path) -> None:
                 os.close(descriptor)
 
 
-def _beginning(name: str) -> str:
-    """As much of a name as leaves room for the ending of an unfinished file."""
-    while len(os.fsencode(name)) > MOST_NAME - len(".0123456789abcdef.part"):
+def cut_name(name: str, room: int) -> str:
+    """As much of the name of a file as leaves room for so many bytes."""
+    name = name[:MOST_NAME]
+    while len(os.fsencode(name)) > MOST_NAME - room:
         name = name[:-1]
     return name
 
@@ -235,7 +238,7 @@ def _new_part(place: Path) -> Iterator[tuple[Path, IO[bytes]]]:
     Its random name is no other file's.  A file of `tempfile` would be readable for its owner only.
     """
     while True:
-        part = place.with_name(f"{_beginning(place.name)}.{secrets.token_hex(8)}.part")
+        part = place.with_name(f"{cut_name(place.name, _PART_BYTES)}.{secrets.token_hex(8)}.part")
         target = part.open("x+b")
         lock = None if fcntl is None else os.dup(target.fileno())  # it outlives the target
         try:

@@ -219,5 +219,11 @@ def check_grey(X: ArrayLike) -> tuple[NDArray[Any], float]:
     return array, 1.0
 
 
+def in_short(error: Exception, most: int = 200) -> str:
+    """What an error says, on one line of at most so many characters."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= most else text[:most] + "…"
+
+
 def _end(hint: str) -> str:
     return f"; {hint}." if hint else "."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import reprlib
 import signal
 import sys
 import threading
@@ -256,8 +257,8 @@ def with_settings(parser: argparse.ArgumentParser, words: Sequence[str]) -> list
         action = known.get(key.replace("-", "_"))
         if action is None:
             raise SettingsError(
-                f"{path} has the key {key!r}, which {parser.prog} does not have; it has "
-                f"{', '.join(sorted(known))}."
+                f"{path} has the key {reprlib.repr(key)}, which {parser.prog} does not have; it "
+                f"has {', '.join(sorted(known))}."
             )
         repeated = isinstance(action, argparse._AppendAction)
         if repeated and any(word.partition("=")[0] in action.option_strings for word in words):
@@ -273,8 +274,10 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         reason = (error.strerror or "unknown error").lower()
         raise SettingsError(f"{path} cannot be read ({reason}); pass a TOML file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} is not a TOML file ({error}).") from None
+    except (ValueError, RecursionError) as error:  # no TOML, no text, or nested too deep
+        from hcnet.checks import in_short
+
+        raise SettingsError(f"{path} is not a TOML file ({in_short(error)}).") from None
 
 
 def _option(path: Path, key: str, action: argparse.Action, value: Any) -> list[str]:
@@ -282,7 +285,7 @@ def _option(path: Path, key: str, action: argparse.Action, value: Any) -> list[s
     flag = action.option_strings[0]
     if action.nargs == 0:  # a switch
         if not isinstance(value, bool):
-            raise SettingsError(f"{path}: {key} must be true or false, got {value!r}.")
+            raise SettingsError(f"{path}: {key} must be true or false, got {reprlib.repr(value)}.")
         off = [other for other in action.option_strings if other.startswith("--no-")]
         return [flag] if value else off
     return [f"{flag}={_text(path, key, value)}"]
@@ -296,7 +299,7 @@ def _text(path: Path, key: str, value: Any) -> str:
     if isinstance(value, dict):  # a layer; an empty one holds the templates
         pairs = [f"{name}={_text(path, key, item)}" for name, item in value.items()]
         return ",".join(pairs) or "templates"
-    raise SettingsError(f"{path}: {key} cannot be {value!r}.")
+    raise SettingsError(f"{path}: {key} cannot be {reprlib.repr(value)}.")
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

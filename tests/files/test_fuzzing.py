@@ -1,16 +1,13 @@
-"""Thousands of mutated model files: refused with a sentence, or usable; no crash, no hang.
+"""Thousands of mutated model files and dictionaries: refused with a sentence, or usable.
 
-As a program: ``python test_fuzzing.py FOLDER COUNT SEED`` mutates the files of a folder so often,
-loads and uses what comes out within limits of memory and time, and prints what happened as JSON.
+As a program: ``python test_fuzzing.py COUNT SEED FOLDER files`` mutates the files of a folder so
+often, loads and uses what comes out within limits of memory and time, and prints what happened as
+JSON; with ``dictionaries`` it does so with what `to_dict` makes of the models.
 """
 
 import json
-import resource
-import signal
-import subprocess
+import math
 import sys
-import time
-import tracemalloc
 import warnings
 import zipfile
 from collections import Counter
@@ -18,19 +15,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from handmade import ENVIRONMENT, HEADER, SUMS, forge, members, npy
+from handmade import HEADER, SUMS, forge, members, npy
+from mutating import bytes_of, hunt, pick, run_hunt
 
 import hcnet
 from hcnet import HCN, BooleanMatrixFactorization, FeatureLearner, Layer, TemplateClassifier
 from hcnet.datasets import shapes
+from hcnet.export import from_dict, to_dict
 from hcnet.memory import NotEnoughMemoryError
 
 # What docs/files.md promises: bytes, and bytes per byte of the file.
 PROMISED, PROMISED_EACH = 64 * 2**20, 20
-# Seconds for a file, which takes milliseconds.
-MOST_SECONDS = 20
-# Address space beyond what the program has at first.
-ROOM = 2**30
 # Pixels and elements up to which a model is used, not only loaded.
 SMALL = 200_000
 
@@ -42,44 +37,9 @@ WORDS = (
 )  # fmt: skip
 RAW = (b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"1" * 5000, b"[" * 100_000,
        b'{"a":' * 50_000, b'"\\ud800"', b"\xff", b"0.1e-99999", b"true", b"9" * 30)  # fmt: skip
-INTS = (0, 1, 2**7, 2**8 - 1, 2**15, 2**16 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
 DTYPES = ("|u1", "|i1", "<i2", "<i4", "<i8", "<f4", "<f8", "|O", "|b1", ">f8", "<c16", "|V9")
 NAMES = ("../../evil", "/etc/passwd", "C:\\evil", "x\0y", "ü", HEADER, SUMS, "a" * 3000, "", "..",
          "model-features.npy", "header.json/", "__pickle__")  # fmt: skip
-
-
-def pick(rng, items):
-    """One of some items."""
-    return items[int(rng.integers(len(items)))]
-
-
-class TooSlowError(BaseException):
-    """A file took too long."""
-
-
-def bytes_of(rng, data):
-    """Mutate bytes, knowing nothing about them."""
-    data = bytearray(data)
-    for _ in range(int(rng.integers(1, 4))):
-        if len(data) < 8:
-            break
-        at, length = int(rng.integers(len(data))), int(rng.geometric(0.05))
-        width = int(rng.choice([1, 2, 4, 8]))
-        removed, new = pick(
-            rng,
-            [
-                (1, bytes([data[at] ^ 1 << int(rng.integers(8))])),
-                (length, rng.bytes(length)),
-                (length, b""),
-                (0, rng.bytes(length)),
-                (len(data), b""),
-                (0, data[at : at + length * 10]),
-                (length, bytes(length)),
-                (width, (pick(rng, INTS) % 256**width).to_bytes(width, "little")),
-            ],
-        )
-        data[at : at + removed] = new
-    return bytes(data)
 
 
 def nodes(value, path=()):
@@ -257,6 +217,11 @@ def check(path):
             return "MEMORY"
         one = message.startswith(str(path)) and message.endswith(".") and "\n" not in message
         return "refused" if one and len(message) < 600 + len(str(path)) else f"SENTENCE {message!r}"
+    return try_to_use(found)
+
+
+def try_to_use(found):
+    """Do something with an estimator: a word for what happened."""
     try:
         return "used" if use(found) else "loaded, too large to be used here"
     except (ValueError, NotEnoughMemoryError) as error:  # what parameters forbid is explained
@@ -264,47 +229,70 @@ def check(path):
 
 
 def fuzz(folder, count, seed):
-    """Mutate files so many times; what happened, and the names of those that went wrong."""
-    rng = np.random.default_rng(seed)
+    """Mutate files so many times; what happened."""
     sources = sorted(folder.glob("*.hcn"))
-    told, worst, slowest = Counter(), 0.0, 0.0
     for source in sources:
         assert check(source) == "used", source  # everything is compiled before memory is limited
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + ROOM, hard))
+    path = folder / "mutants" / "mutant.hcn"
 
-    def late(number, frame):
-        raise TooSlowError
+    def make(rng):
+        return mutant(rng, path, pick(rng, sources), sources), path
 
-    signal.signal(signal.SIGALRM, late)
-    for k in range(count):
-        path = folder / "mutants" / "mutant.hcn"
-        source = pick(rng, sources)
-        way = mutant(rng, path, source, sources)
-        measured = k % 10 == 0
-        if measured:
-            tracemalloc.start()
-        signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
-        began = time.perf_counter()
-        try:
-            what = check(path)
-        except TooSlowError:
-            what = "SLOW"
-        except Exception as error:
-            what = f"{type(error).__name__.upper()} {error}"
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        slowest = max(slowest, time.perf_counter() - began)
-        if measured:
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            worst = max(worst, peak / (PROMISED + PROMISED_EACH * path.stat().st_size))
-        told[what if what[:4].islower() else what.split()[0]] += 1
-        if not what[:4].islower():
-            path.rename(path.with_name(f"{seed}-{k}.bad"))
-            print(f"{seed}-{k}: {way}: {what}", file=sys.stderr)
-    return {"told": dict(told), "memory": worst, "slowest": slowest}
+    return hunt(count, seed, make, check, lambda: PROMISED + PROMISED_EACH * path.stat().st_size)
+
+
+def strange(rng):
+    """Something that no dictionary of a model holds."""
+    deep = []
+    for _ in range(int(rng.integers(15, 6000))):
+        deep = [deep] if rng.random() < 0.7 else {"a": deep}
+    ring = []
+    ring += [ring] * int(rng.integers(1, 1000))
+    odd = (math.inf, -math.inf, math.nan, 10**5000, "x" * 100_000, "#" * 100_000, ["#"] * 10_000,
+           b"x", {1: 2}, {None: []}, (1, 2), np.zeros(3), np.float32(1), object(), {1, 2}, range(3),
+           "\ud800", list(range(20_000)))  # fmt: skip
+    return pick(rng, [deep, ring, *odd])
+
+
+def dictionary_of(rng, text):
+    """Mutate a dictionary of `to_dict`; None if no dictionary comes out."""
+    about = json.loads(text)
+    arrays = about.pop("arrays") if rng.random() < 0.5 else None  # which are most of it
+    try:
+        about = json.loads(header_of(rng, json.dumps(about)))
+    except (ValueError, RecursionError):  # what is no JSON, or nested too deep for Python
+        return None
+    if arrays is not None and isinstance(about, dict):
+        about["arrays"] = arrays
+    if rng.random() < 0.3:
+        *above, key = pick(rng, [path for path in nodes(about) if path])
+        at(about, above)[key] = strange(rng)
+    return about
+
+
+def check_dictionary(about):
+    """Make an estimator of a dictionary and use it: a word for what happened."""
+    try:
+        found = from_dict(about)
+    except ValueError as error:
+        message = str(error)
+        one = message.endswith(".") and "\n" not in message and len(message) < 600
+        return "refused" if one else f"SENTENCE {message[:600]!r}"
+    return try_to_use(found)
+
+
+def fuzz_dictionaries(folder, count, seed):
+    """Mutate dictionaries so many times; what happened."""
+    texts = [json.dumps(to_dict(hcnet.load(path))) for path in sorted(folder.glob("*.hcn"))]
+    for text in texts:
+        assert check_dictionary(json.loads(text)) == "used"
+
+    def make(rng):
+        while (about := dictionary_of(rng, pick(rng, texts))) is None:
+            pass
+        return "dictionary", about
+
+    return hunt(count, seed, make, check_dictionary)
 
 
 @pytest.fixture(scope="module")
@@ -335,24 +323,21 @@ def models(tmp_path_factory):
     return folder
 
 
-def run(folder, count, seed):
-    """Mutate files in a process of its own; what happened."""
-    command = [sys.executable, __file__, folder, str(count), str(seed)]
-    options = {"capture_output": True, "text": True, "env": ENVIRONMENT, "check": False}
-    done = subprocess.run(command, timeout=60 + count / 2, **options)
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout)
-    wrong = {what for what in result["told"] if not what[:4].islower()}
-    assert not wrong, done.stderr[-3000:]
-    assert result["memory"] <= 1
-    print(f"seed {seed}: {result['slowest']:.1f} s at most, {result['memory']:.1%} of the memory")
-    return Counter(result["told"])
+def run(folder, count, seed, what="files"):
+    """Mutate files or dictionaries in a process of its own; what happened."""
+    return run_hunt(__file__, count, seed, folder, what)
 
 
 def test_mutated_files_are_refused_or_usable(models):
     told = run(models, 1000, 0)
     assert told["refused"] > 300
     assert told["used"] > 50  # otherwise only the checksums were tested
+
+
+def test_mutated_dictionaries_are_refused_or_usable(models):
+    told = run(models, 300, 0, "dictionaries")
+    assert told["refused"] > 100
+    assert told["used"] > 10
 
 
 @pytest.mark.long
@@ -363,6 +348,16 @@ def test_100_000_mutated_files_are_refused_or_usable(models):
     assert sum(told.values()) == 100_000
 
 
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_10_000_mutated_dictionaries_are_refused_or_usable(models):
+    told = run(models, 10_000, 1, "dictionaries")
+    print(dict(told))
+    assert sum(told.values()) == 10_000
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    print(json.dumps(fuzz(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
+    seeds = int(sys.argv[1]), int(sys.argv[2])
+    hunters = {"files": fuzz, "dictionaries": fuzz_dictionaries}
+    print(json.dumps(hunters[sys.argv[4]](Path(sys.argv[3]), *seeds)))

@@ -59,6 +59,7 @@ def infos(draw):
 @about(
     "hcnet.codec.Writer", "hcnet.codec.Writer.add", "hcnet.codec.Writer.close",
     "hcnet.codec.Reader.info", "hcnet.codec.Reader.shape",
+    "hcnet.codec.Reader.pixels",
     "hcnet.codec.PageInfo", "hcnet.codec.Resolution", examples=10,
 )  # fmt: skip
 @given(st.lists(infos(), min_size=1, max_size=3))
@@ -71,4 +72,7 @@ def test_facts_about_pages_are_kept(about_pages):
     reader = Reader(target)
     assert [reader.info(k) for k in range(len(reader))] == about_pages
     assert [reader.shape(k)[0] for k in range(len(reader))] == [*range(1, len(reader) + 1)]
+    assert [reader.pixels(k) for k in range(len(reader))] == [
+        (k + 1) ** 2 for k in range(len(reader))
+    ]
     reader.close()

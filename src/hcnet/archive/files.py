@@ -23,6 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 from hcnet.archive import kinds
 from hcnet.archive.kinds import ArraySource, Contents, Node, Shape, fits, shape_text, shown
 from hcnet.atomic_files import Claim, file_path, open_atomically
+from hcnet.checks import in_short
 from hcnet.images import BoolArray
 from hcnet.memory import NotEnoughMemoryError
 from hcnet.version import VERSION
@@ -226,8 +227,7 @@ class Reader:
             )
         if number not in (None, errno.EINVAL):  # which comes of a wrong offset in the file
             return OSError(number, os.strerror(number), str(self._path))
-        why = " ".join(str(error).split()) or type(error).__name__
-        why = why if len(why) <= 300 else why[:300] + "…"
+        why = in_short(error, 300)
         return ValueError(
             f"{self._path} is not a {self._wanted} of hcnet, or is damaged ({why}); {self._remedy}."
         )

@@ -13,10 +13,10 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
 from hcnet.atomic_files import file_path
-from hcnet.checks import check_count, check_flag
+from hcnet.checks import check_count, check_flag, in_short
 from hcnet.codec import container
 from hcnet.codec.container import CHECKSUM, END, HEADER, Cursor, Head
 from hcnet.codec.page_coder import State, decode_page
@@ -276,8 +276,7 @@ class Reader:
         return pixels
 
     def _damaged(self, number: int, error: Exception, more: str = "") -> ValueError:
-        why: Any = " ".join(str(error).split())[:200] or type(error).__name__
-        why = f"{why}, though {more}" if more else why
+        why = f"{in_short(error)}, though {more}" if more else in_short(error)
         return ValueError(
             f"Page {number} of {self._name} is damaged ({why}); get the file again, or read other "
             f"pages."

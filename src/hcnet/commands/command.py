@@ -202,7 +202,8 @@ def write_table(
 ) -> int:
     """A table as CSV, or as JSON under its `name` with `more`; to a file or to the terminal."""
     path = options.output
-    if options.json or (path is not None and path.suffix == ".json"):
+    is_json = options.json or (path is not None and path.suffix == ".json")
+    if is_json:
         content = more | {name: [dict(zip(header, row, strict=True)) for row in rows]}
         text = as_json(content) + "\n"
     else:
@@ -210,11 +211,21 @@ def write_table(
     if path is None:
         sys.stdout.write(text)
         return DONE
-    from hcnet.atomic_files import write_atomically
-
-    write_atomically(path, lambda target: target.write(text.encode()), options.force)
+    write_text(path, text, options.force, is_json)
     note(options, f"{len(rows):,} rows written to {path}.")
     return DONE
+
+
+def write_text(path: Path, text: str, overwrite: bool, is_json: bool = False) -> None:
+    """Write a file of text.
+
+    Names of files may hold bytes that are no text.  They are written as they are, and in JSON as
+    escapes.
+    """
+    from hcnet.atomic_files import write_atomically
+
+    data = text.encode(errors="backslashreplace" if is_json else "surrogateescape")
+    write_atomically(path, lambda file: file.write(data), overwrite)
 
 
 def add_images(parser: argparse.ArgumentParser, required: bool = True) -> None:

@@ -323,7 +323,6 @@ def _fit(
 
 def _write_places(options: argparse.Namespace, model: FeatureLearner, images: ImageSet) -> None:
     """A row per placement: page, part, top left corner of the part's own box, bits saved."""
-    from hcnet.atomic_files import write_atomically
     from hcnet.images import part_boxes
 
     bits = model._bits_saved(images.X, images.mask)
@@ -331,8 +330,7 @@ def _write_places(options: argparse.Namespace, model: FeatureLearner, images: Im
     top, left = part_boxes(model.features_)[part, :2].T
     columns = zip(n, part, row + top, column + left, bits, strict=True)
     table = [(images.names[k], *place, f"{saved:.1f}") for k, *place, saved in sorted(columns)]
-    text = command.as_csv(PLACES, table)
-    write_atomically(options.table, lambda file: file.write(text.encode()), options.force)
+    command.write_text(options.table, command.as_csv(PLACES, table), options.force)
 
 
 def _write_reports(

@@ -6,7 +6,6 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from hcnet.atomic_files import write_atomically
 from hcnet.commands import command
 
 
@@ -76,7 +75,7 @@ def read(options: argparse.Namespace) -> int:
     if options.output is None:
         return command.print_result(options, result, text)
     text = command.as_json(result) if options.json else text
-    write_atomically(options.output, lambda file: file.write(f"{text}\n".encode()), options.force)
+    command.write_text(options.output, f"{text}\n", options.force, options.json)
     return command.DONE
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,7 @@ def denoise(options: argparse.Namespace) -> int:
     """Write images as their parts explain them, without the noise."""
     model = command.load_model(options.model)
     images = command.read(options)
+    _check_folder(options, images)
     clean = model.denoise(images.X, mask=images.mask)
     drawn = images.X, clean, images.mask
     command.save_drawing(options, options.picture, "show_errors", *drawn)
@@ -116,12 +118,28 @@ def inpaint(options: argparse.Namespace) -> int:
         raise ValueError(
             "No pixel is missing; mark the missing pixels with --mask, or with NaN in .npy."
         )
+    _check_folder(options, images)
     filled = model.inpaint(images.X, images.mask)
     both, n = np.concatenate([images.X, filled]), len(filled)
     mask = np.concatenate([images.mask, np.zeros_like(images.mask)])
     captions = ["seen"] * n + ["filled in"] * n
     command.save_drawing(options, options.picture, "show_images", both, mask, captions, columns=n)
     return _write_restored(options, images, filled, images.mask, "filled in")
+
+
+def _stems(images: ImageSet) -> list[str]:
+    """Names of the files of results in a folder."""
+    return [Path(name).stem if "[" not in name else name for name in images.names]
+
+
+def _check_folder(options: argparse.Namespace, images: ImageSet) -> None:
+    """Raise if results are files in a folder, and one of them is in the way."""
+    from hcnet.atomic_files import refuse_existing
+    from hcnet.image_files.writing import folder_files
+
+    if not options.output.suffix:
+        for file in folder_files(options.output, len(images), _stems(images)):
+            refuse_existing(file, options.force)
 
 
 def _write_restored(
@@ -133,11 +151,7 @@ def _write_restored(
     counts = [int(pixels.sum()) for pixels in images.own_size(changed)]
     results = images.own_size(restored)
     files = write_images(
-        options.output,
-        results,
-        dark=images.dark,
-        names=[Path(name).stem if "[" not in name else name for name in images.names],
-        overwrite=options.force,
+        options.output, results, dark=images.dark, names=_stems(images), overwrite=options.force
     )
     found = list(zip(images.names, counts, [int(x.size) for x in results], strict=True))
     key = f"pixels_{word.replace(' ', '_')}"
@@ -217,25 +231,36 @@ def _write_drawn(options: argparse.Namespace, images: list[Any], result: dict[st
 
 def _read_codes(path: Path) -> tuple[int, list[list[int]], Any]:
     """Number of images, rows of (image, part, row, column), and the size in the file, if any."""
+    from hcnet.checks import in_short
+
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+            text = file.read()
         size = None
         if path.suffix.lower() == ".json":
             content = json.loads(text)
             images = [(image["file"], str(image["page"])) for image in content["images"]]
             table, size = content["placements"], content["image_size"]
         else:
-            table = list(csv.DictReader(text.splitlines()))
+            table = list(csv.DictReader(io.StringIO(text, newline="")))
             images = list(dict.fromkeys((row["file"], row["page"]) for row in table))
         numbers = {image: n for n, image in enumerate(images)}
         rows = [
             [numbers[row["file"], str(row["page"])], *(int(row[key]) for key in COLUMNS)]
             for row in table
         ]
-    except (KeyError, TypeError, ValueError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        RecursionError,
+        csv.Error,
+    ) as error:
+        why = f"{type(error).__name__}: {in_short(error)}"
         raise ValueError(
-            f"{path} does not hold placements of parts ({type(error).__name__}: {error}); pass a "
-            f"file that hcnet encode wrote."
+            f"{path} does not hold placements of parts ({why}); pass a file that hcnet encode "
+            f"wrote."
         ) from None
     if not images:
         raise ValueError(f"{path} names no image; pass a .json file to draw empty images.")

@@ -16,8 +16,10 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.special import logit
 from sklearn.utils.validation import check_is_fitted
 
+from hcnet.archive import kinds
 from hcnet.archive.kinds import ArraySource, Node, Shape, fits, shape_text
 from hcnet.atomic_files import write_atomically
+from hcnet.checks import in_short
 from hcnet.estimators.files import ESTIMATORS, Estimator
 from hcnet.estimators.template_classifier import TemplateClassifier
 from hcnet.factors import HUGE
@@ -30,6 +32,8 @@ from hcnet.soft.soft_model import SoftModel
 from hcnet.validation.parameters import is_network
 
 FORMAT, VERSION = "hcnet-model", 1
+# Levels of a dictionary, and values in it: far more than any model has, and few enough to look at.
+MOST_DEPTH, MOST_VALUES = 20, 2**24
 ON, OFF = "#", "."
 # The oldest set of operators that is sufficient, so that old runtimes can read it.
 OPSET = 17
@@ -260,20 +264,26 @@ def to_dict(model: Estimator) -> dict[str, Any]:
 
 
 def from_dict(description: dict[str, Any]) -> Estimator:
-    """The estimator that `to_dict` described."""
+    """The estimator that `to_dict` described.
+
+    A dictionary may come from anybody: one that is damaged or made up raises a ValueError that says
+    so.
+    """
     try:
-        if description["format"] != FORMAT:
-            raise ValueError(f"its format is {str(description['format'])[:40]!r}")
-        kind, version = ESTIMATORS[description["estimator"]], int(description["version"])
+        _check_plain(description)
+        node = Node("", description, DrawnArrays(description.get("arrays")))
+        kinds.choice(FORMAT).read(node["format"])
+        kind = ESTIMATORS[kinds.choice(*ESTIMATORS).read(node["estimator"])]
+        version = kinds.whole_number(1).read(node["version"])
         if version <= VERSION:
-            node = Node("", description, DrawnArrays(description["arrays"]))
             found: Estimator = kind._from_model(node["parameters"], node)
             return found
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
-        what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever does not fit
         raise ValueError(
-            f"A dictionary that to_dict made was expected ({what}); pass one as it was made, or "
-            f"as json.loads gives it back."
+            f"A dictionary that to_dict made was expected ({in_short(error)}); pass one as it was "
+            f"made, or as json.loads gives it back."
         ) from error
     raise ValueError(
         f"This dictionary was made by a newer hcnet (version {version}, this hcnet reads up to "
@@ -281,15 +291,48 @@ def from_dict(description: dict[str, Any]) -> Estimator:
     )
 
 
+def _check_plain(description: Any) -> None:
+    """Raise an error unless this holds plain values, not too many and not nested too deep."""
+    if not isinstance(description, dict):
+        raise ValueError(f"it is {kinds.shown(description)}")
+    if _count(description, MOST_DEPTH, {}) > MOST_VALUES:
+        raise ValueError("it holds too many values")
+
+
+def _count(value: Any, depth: int, known: dict[tuple[int, int], int]) -> int:
+    """The values in a dictionary or list, each as often as it is found in there.
+
+    `known` are those of others, by their identity and depth: a few lists may hold each other so
+    often that nobody could look at all of them.
+    """
+    if depth == 0:
+        raise ValueError("it is nested too deep")
+    key = id(value), depth
+    if key not in known:
+        if isinstance(value, dict) and not all(isinstance(name, str) for name in value):
+            raise ValueError("it has names that are no texts")
+        items = value.values() if isinstance(value, dict) else value
+        inside = [one for one in items if isinstance(one, dict | list | tuple)]
+        known[key] = len(value) + sum(_count(one, depth - 1, known) for one in inside)
+    return known[key]
+
+
 class DrawnArrays(ArraySource):
     """The arrays of a dictionary."""
 
-    def __init__(self, arrays: dict[str, Any]) -> None:
+    def __init__(self, arrays: Any) -> None:
+        if not isinstance(arrays, dict):
+            raise ValueError(f"its arrays are {kinds.shown(arrays)} instead of values with names")
         self._arrays = arrays
+
+    def _find(self, name: str) -> Any:
+        if name not in self._arrays:
+            raise ValueError(f"its {name} is missing")
+        return self._arrays[name]
 
     def read(self, name: str, dtype: DTypeLike, shape: Shape) -> NDArray[Any]:
         """An array of this shape."""
-        found = np.asarray(self._arrays[name], dtype)
+        found = np.asarray(self._find(name), dtype)
         if not fits(found.shape, shape):
             wanted = shape_text(shape)
             raise ValueError(f"its {name} have the shape {found.shape} instead of {wanted}")
@@ -297,7 +340,7 @@ class DrawnArrays(ArraySource):
 
     def read_bits(self, name: str, shape: tuple[int, ...]) -> BoolArray:
         """A binary array."""
-        found = _read(self._arrays[name])
+        found = _read(self._find(name))
         if found.size == 0 and 0 in shape:
             return np.zeros(shape, bool)
         if found.shape != shape:
@@ -314,6 +357,6 @@ def _drawn(array: BoolArray) -> Any:
 def _read(drawn: Any) -> BoolArray:
     if isinstance(drawn, str):
         if set(drawn) - {ON, OFF}:
-            raise ValueError(f"a row may hold {ON!r} and {OFF!r} only, not {drawn!r}")
+            raise ValueError(f"a row may hold {ON!r} and {OFF!r} only, not {kinds.shown(drawn)}")
         return np.array([one == ON for one in drawn], bool)
     return np.array([_read(one) for one in drawn], bool)

@@ -66,7 +66,9 @@ def _page(path: Path, file: Image.Image, number: int) -> tuple[BoolArray, PageIn
     if resolution is not None and upright.size != size:
         resolution = Resolution(resolution.y, resolution.x, resolution.unit)
     what = str(path) if number == 0 else f"Page {number} of {path}"
-    return _ink(what, upright), PageInfo(path.name, str(name), number > 0, white, resolution)
+    # Bytes of a name that are no text have no place in other files.
+    own = os.fsencode(path.name).decode(errors="replace")
+    return _ink(what, upright), PageInfo(own, str(name), number > 0, white, resolution)
 
 
 def _ink(what: str, image: Image.Image) -> BoolArray:

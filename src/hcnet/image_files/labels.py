@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import reprlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.image_files.opening import ARRAY_SUFFIXES, RefusedFileError, in_short, read_array
+from hcnet.checks import in_short
+from hcnet.image_files.opening import ARRAY_SUFFIXES, RefusedFileError, read_array
 
 FOLDERS = "folders"
 UNLABELLED = "-1"
@@ -122,7 +124,7 @@ def _matched(
             by_end.setdefault(file.parts[-length:], set()).add(file)
     found: dict[Path, str] = {}
     for name, end, (line, label) in zip(names, wanted, labels, strict=True):
-        about = f"{path} names {name!r} in line {line}"
+        about = f"{path} names {reprlib.repr(name)} in line {line}"
         those = sorted(by_end.get(end, ()))
         if not those:
             raise RefusedFileError(

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from hcnet.checks import in_short
 from hcnet.zip_files import open_zip
 
 ARRAY_SUFFIXES = frozenset({".npy", ".npz"})
@@ -64,12 +65,6 @@ def decoding(path: Path, wanted: str = "an image", remedy: str = REPAIR) -> Iter
         raise RefusedFileError(
             f"{path} cannot be read as {wanted} ({in_short(error)}); {remedy}."
         ) from error
-
-
-def in_short(error: Exception) -> str:
-    """What an error says, on one line."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 200 else text[:200] + "…"
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from hcnet.atomic_files import file_path, refuse_existing, write_atomically
+from hcnet.atomic_files import cut_name, file_path, refuse_existing, write_atomically
 from hcnet.checks import as_numbers
 from hcnet.image_files.opening import ARRAY_SUFFIXES
 
@@ -97,23 +97,30 @@ def images_path(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def _write_folder(
-    folder: Path, pictures: list[Image.Image], names: Sequence[str] | None, overwrite: bool
-) -> list[Path]:
-    digits = len(str(len(pictures) - 1))
-    stems = [f"{k:0{digits}d}" for k in range(len(pictures))] if names is None else list(names)
-    if len(stems) != len(pictures):
+def folder_files(folder: Path, n: int, names: Sequence[str] | None) -> list[Path]:
+    """The files of so many images in a folder; names that are too long are cut."""
+    digits = len(str(n - 1))
+    stems = [f"{k:0{digits}d}" for k in range(n)] if names is None else list(names)
+    if len(stems) != n:
         raise ValueError(
-            f"names must have an entry per image, {len(pictures)}, got {len(stems)}; pass as many."
+            f"names must have an entry per image, {n}, got {len(stems)}; pass as many."
         )
-    files = [folder / file_path(f"{stem}.png") for stem in stems]
-    for stem, file in zip(stems, files, strict=True):
-        if file.parent != folder:
+    for stem in stems:
+        if Path(f"{stem}.png").name != f"{stem}.png":
             raise ValueError(
                 f"names must be those of files in a folder, got {stem!r}; pass others."
             )
-    if len(set(files)) < len(files):
-        files = [folder / f"{k:0{digits}d}-{file.name}" for k, file in enumerate(files)]
+    room = len(".png") + digits + 1
+    stems = [cut_name(str(stem), room) for stem in stems]
+    if len(set(stems)) < n:
+        stems = [f"{k:0{digits}d}-{stem}" for k, stem in enumerate(stems)]
+    return [folder / file_path(f"{stem}.png") for stem in stems]
+
+
+def _write_folder(
+    folder: Path, pictures: list[Image.Image], names: Sequence[str] | None, overwrite: bool
+) -> list[Path]:
+    files = folder_files(folder, len(pictures), names)
     for file in files:
         refuse_existing(file, overwrite)
     folder.mkdir(parents=True, exist_ok=True)

@@ -213,8 +213,8 @@ def page(content: Content) -> str:
         "CODE": html.escape(content.code),
         "PARAMETERS": _rows(list(content.parameters.items())),
         "VERSIONS": _rows(list(content.versions.items())),
-        # In a script element only "</" could end the data too early.
-        "DATA": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/"),
+        # In a script element "</" could end the data too early, and "<!--" keep it from ending.
+        "DATA": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", r"\u003c"),
     }
     # In one pass, so that the text of a piece is never taken for the mark of another.
     parts = frame.split("@@")

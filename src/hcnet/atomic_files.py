@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -19,6 +20,8 @@ except ImportError:  # Windows, where nobody can remove a file that another has 
 
 # Most bytes of a file name in every common file system.
 MOST_NAME = 255
+# What a disk says that takes no more.
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # Those of the ending of an unfinished file.
 _PART_BYTES = len(".0123456789abcdef.part")
 
@@ -70,7 +73,7 @@ def open_atomically(
         raise FileNotFoundError(f"{place.parent} is not a folder; create it, or choose another.")
     remove_unfinished(place)
     with _new_part(place) as (part, target), _moving(claim, target):
-        with target:
+        with _named(path), target:
             _keep_mode_and_owner(target, place)
             yield target
             target.flush()
@@ -253,6 +256,24 @@ def _new_part(place: Path) -> Iterator[tuple[Path, IO[bytes]]]:
             part.unlink(missing_ok=True)
             if lock is not None:
                 os.close(lock)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Errors of the disk within this block, which know no file, get the name of this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        if error.errno in _DISK_ERRORS:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        if error.errno is None:  # of a library that has only counted bytes
+            raise OSError(
+                f"{path} could not be written ({error}); is the disk full? Free some space, or "
+                f"choose another place."
+            ) from error
+        raise
 
 
 def _keep_mode_and_owner(target: IO[bytes], place: Path) -> None:

@@ -25,6 +25,7 @@ from hcnet.image_files.tiff import (
     Y_RESOLUTION,
     write_tiff,
 )
+from hcnet.image_files.writing import write_picture
 from hcnet.images import BoolArray, PageInfo, Resolution
 
 # Modes of Pillow in which black and white are exact, and the shade of white.
@@ -141,4 +142,4 @@ def write_pages(
         scale = 2.54 if info.resolution.unit == "centimetre" else 1
         sides = info.resolution.x, info.resolution.y
         how["dpi"] = tuple(scale * a / b if b else 0.0 for a, b in sides)
-    return write_atomically(path, partial(Image.fromarray(~pixels).save, **how), overwrite)
+    return write_picture(path, Image.fromarray(~pixels), overwrite, **how)

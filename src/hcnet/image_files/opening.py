@@ -74,12 +74,14 @@ def opened(path: Path) -> Iterator[tuple[Image.Image, list[Declared]]]:
         file = Image.open(path, formats=FORMATS)
     with file:
         with decoding(path):
-            pages: list[Declared] = []
-            for number in range(int(getattr(file, "n_frames", 1))):
-                if file.format in _OWN_SIZES:
+            n, (_, size) = int(getattr(file, "n_frames", 1)), _page(file)
+            check_declared(path, [(n, size if file.format not in _OWN_SIZES else (1, 1, 1))])
+            pages = [_page(file)] * n
+            if file.format in _OWN_SIZES:
+                for number in range(n):
                     file.seek(number)
-                pages.append(_page(file))
-            check_declared(path, pages)
+                    pages[number] = _page(file)
+                check_declared(path, pages)
         yield file, pages
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -72,7 +73,19 @@ def write_images(
             f"{path} can hold one image, and there are {len(pictures)}; choose a folder, a .tif or "
             f"an .npz file."
         )
-    return [write_atomically(path, partial(pictures[0].save, **how), overwrite)]
+    return [write_picture(path, pictures[0], overwrite, **how)]
+
+
+def write_picture(
+    path: str | os.PathLike[str], picture: Image.Image, overwrite: bool, **how: Any
+) -> Path:
+    """Write a picture of Pillow, which is packed in memory first.
+
+    Its encoders would write to the disk by themselves, and do not say when it is full.
+    """
+    packed = io.BytesIO()
+    picture.save(packed, **how)
+    return write_atomically(path, lambda file: file.write(packed.getvalue()), overwrite)
 
 
 def _planes(number: int, image: ArrayLike) -> NDArray[np.bool_]:
@@ -125,7 +138,7 @@ def _write_folder(
         refuse_existing(file, overwrite)
     folder.mkdir(parents=True, exist_ok=True)
     for file, picture in zip(files, pictures, strict=True):
-        write_atomically(file, partial(picture.save, format="PNG"), overwrite)
+        write_picture(file, picture, overwrite, format="PNG")
     return files
 
 

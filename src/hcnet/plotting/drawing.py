@@ -6,10 +6,10 @@ made of characters.
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections.abc import Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +22,7 @@ from hcnet.checks import check_count, check_flag, check_optional_count
 from hcnet.hierarchy.convolution import bconv
 from hcnet.hierarchy.decoding import nodes
 from hcnet.hierarchy.inference import configuration
+from hcnet.image_files.writing import write_picture
 from hcnet.images import BoolArray, Images, part_boxes
 from hcnet.validation.images import check_binary, check_counts, check_images
 from hcnet.validation.parameters import check_has_parts, is_network
@@ -84,14 +85,16 @@ def save_picture(picture: Any, path: str | os.PathLike[str], overwrite: bool = F
                 f"picture has mode {picture.mode!r} and size {picture.size}, which PNG does not "
                 f"have; convert it first, for example with picture.convert('RGB')."
             )
-        return write_atomically(path, partial(picture.save, format="PNG", optimize=True), overwrite)
+        return write_picture(path, picture, overwrite, format="PNG", optimize=True)
     figure: Any = getattr(picture, "figure", None)
     if not hasattr(figure, "savefig"):
         raise TypeError(
             f"picture must be a PIL image or matplotlib axes, got {type(picture).__name__}; pass "
             f"the result of a function of hcnet.plotting."
         )
-    return write_atomically(path, partial(figure.savefig, format="png"), overwrite)
+    packed = io.BytesIO()
+    figure.savefig(packed, format="png")
+    return write_atomically(path, lambda file: file.write(packed.getvalue()), overwrite)
 
 
 def picture_path(path: str | os.PathLike[str]) -> Path:

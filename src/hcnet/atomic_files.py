@@ -240,22 +240,37 @@ def _new_part(place: Path) -> Iterator[tuple[Path, IO[bytes]]]:
 
     Its random name is no other file's.  A file of `tempfile` would be readable for its owner only.
     """
-    while True:
+    done = False
+    while not done:
         part = place.with_name(f"{cut_name(place.name, _PART_BYTES)}.{secrets.token_hex(8)}.part")
-        target = part.open("x+b")
-        lock = None if fcntl is None else os.dup(target.fileno())  # it outlives the target
+        files: list[IO[bytes]] = []
         try:
-            if lock is not None:
-                with suppress(OSError):  # a file system without locks: nobody removes it, either
-                    fcntl.flock(lock, fcntl.LOCK_EX)
-            if part.exists():  # otherwise somebody took it for an old one before it was locked
-                yield part, target
-                return
-        finally:
-            target.close()
-            part.unlink(missing_ok=True)
-            if lock is not None:
-                os.close(lock)
+            try:
+                files.append(part.open("x+b"))
+                files.append(os.fdopen(os.dup(files[0].fileno()), "rb"))  # outlives the target
+                if fcntl is not None:
+                    with suppress(OSError):  # no locks here: nobody removes the file, either
+                        fcntl.flock(files[1], fcntl.LOCK_EX)
+                if part.exists():  # otherwise somebody took it for an old one before it was locked
+                    yield part, files[0]
+                    done = True  # a return would stand outside of both blocks
+            finally:
+                _discard(part, files)
+        except BaseException:  # Ctrl-C may have come between any two lines, also of `finally`
+            _discard(part, files)
+            raise
+
+
+def _discard(part: Path, files: list[IO[bytes]]) -> None:
+    """Close and remove an unfinished file; a second time does no harm."""
+    try:
+        if os.name == "nt":  # where an open file cannot be removed
+            for file in files:
+                file.close()
+    finally:
+        part.unlink(missing_ok=True)
+    for file in files:
+        file.close()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Several processes and one name: one of them gets it, and none harms what another has written."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from fits import FITS, learned
 
-from hcnet import FeatureLearner
+from hcnet import FeatureLearner, atomic_files
 from hcnet.atomic_files import write_atomically
 
 IMAGE = np.kron(np.eye(4), np.ones((3, 3)))
@@ -89,7 +90,7 @@ IN_USE = "is the checkpoint of another fit that is running; wait for its end, or
 FIT = """
 import sys, time
 import numpy as np
-from hcnet import FeatureLearner
+from hcnet import FeatureLearner, atomic_files
 
 def wait(step):
     print("step", flush=True)
@@ -203,7 +204,7 @@ LITTLE_MEMORY = """
 import resource, sys, warnings
 import numpy as np
 import hcnet
-from hcnet import FeatureLearner
+from hcnet import FeatureLearner, atomic_files
 from hcnet.archive import kinds
 from hcnet.archive.files import Reader, write
 from hcnet.archive.kinds import Contents
@@ -292,3 +293,52 @@ def test_a_damaged_checkpoint_is_not_to_be_deleted(name, tmp_path):
     path.write_bytes(b"no checkpoint")
     with pytest.raises(ValueError, match="choose another name, or move the file away to start"):
         FITS[name](checkpoint=path)
+
+
+# --- Ctrl-C between any two lines -------------------------------------------------------------
+
+
+def write_and_interrupt(path, overwrite, moment):
+    """Write a file, and press Ctrl-C before a line of the module that writes files.
+
+    Whether the line was reached.
+    """
+    lines = 0
+
+    def trace(frame, event, arg):
+        nonlocal lines
+        if frame.f_code.co_filename != atomic_files.__file__:
+            return None
+        lines += event == "line"
+        if lines == moment and event == "line":
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        write_atomically(path, lambda file: file.write(b"new"), overwrite)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_ctrl_c_before_any_line_leaves_old_or_new(tmp_path, monkeypatch, overwrite):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    path, found = tmp_path / "model.hcn", set()
+    for moment in range(1, 500):
+        path.unlink(missing_ok=True)
+        if overwrite:
+            path.write_bytes(b"old")
+        interrupted = write_and_interrupt(path, overwrite, moment)
+        gc.collect()  # what was open is closed
+        there = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+        assert there in ({}, {path.name: b"old"}, {path.name: b"new"}), (moment, there)
+        found.add(there.get(path.name))
+        if not interrupted:
+            break
+    assert moment > 30
+    assert found == ({b"old", b"new"} if overwrite else {None, b"new"})

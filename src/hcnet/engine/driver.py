@@ -22,7 +22,7 @@ JOINT = "joint log-probability"
 # then.  Longer ones are given up, within two seconds if they look often enough.
 GRACE = 0.5
 # Seconds to put a result together in when the time is up.
-FINISH = 1.0
+FINISH = 0.7
 # Further presses of Ctrl-C within so many seconds mean the same as the first.
 SAME_PRESS = 2.0
 
@@ -297,7 +297,7 @@ class Bound:
 def bounded(deadline: float | None) -> Iterator[Bound]:
     """Let `look` end this block, which is not a step of a run, when the time is up or by Ctrl-C.
 
-    Where that is so already, the block puts a result together, and has a second for it.
+    Where that is so already, the block puts a result together, and has `FINISH` seconds for it.
     """
     bound = Bound()
     with interruptible() as interrupt:

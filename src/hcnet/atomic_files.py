@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+from weakref import WeakSet
 
 try:
     import fcntl
@@ -57,11 +58,13 @@ def write_atomically(
 
 
 @contextmanager
-def open_atomically(path: str | os.PathLike[str], overwrite: bool) -> Iterator[IO[bytes]]:
+def open_atomically(
+    path: str | os.PathLike[str], overwrite: bool, claim: Claim | None = None
+) -> Iterator[IO[bytes]]:
     """A file to write within this block; it gets its name when the block ends without an error.
 
     A link stays a link: the file that it leads to is written.  Mode and owner of a file that is
-    replaced stay, as far as the system allows.
+    replaced stay, as far as the system allows.  A `claim` to the old file becomes one to the new.
     """
     path = file_path(path)
     refuse_existing(path, overwrite)
@@ -69,15 +72,119 @@ def open_atomically(path: str | os.PathLike[str], overwrite: bool) -> Iterator[I
     if not place.parent.is_dir():
         raise FileNotFoundError(f"{place.parent} is not a folder; create it, or choose another.")
     remove_unfinished(place)
-    with _new_part(place) as (part, target):
+    with _new_part(place) as (part, target), _moving(claim, target):
         with _named(path), target:
             _keep_mode_and_owner(target, place)
             yield target
             target.flush()
             os.fsync(target.fileno())
         refuse_existing(path, overwrite)  # it may have come meanwhile
-        part.replace(place)
+        if overwrite:
+            part.replace(place)
+        else:
+            _publish(part, place, path)
     _sync_folder(place.parent)
+
+
+def _publish(part: Path, place: Path, path: Path) -> None:
+    """Give a finished file its name, unless another process was faster."""
+    try:
+        if os.name == "nt":
+            part.rename(place)  # fails there if the name exists
+            return
+        try:
+            place.hardlink_to(part)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links: an empty file keeps the place
+            os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            part.replace(place)
+    except FileExistsError:
+        raise _exists(path) from None
+
+
+def _exists(path: Path) -> FileExistsError:
+    return FileExistsError(
+        f"{path} exists already; choose another name, or pass overwrite=True to replace it."
+    )
+
+
+class Claim:
+    """The right to write a file: at most one object has it, until it is released.
+
+    It is a lock on the file itself, which ends with the process, however that ends.  Where there
+    are no locks, everybody has the right.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._place = Path(os.path.realpath(path))
+        self._file: IO[bytes] | None = None
+        _claims.add(self)
+
+    def take(self) -> bool:
+        """Take the right to the file, if it is there; False if another has it."""
+        if fcntl is None:
+            return True
+        while self._file is None:
+            try:
+                if not stat.S_ISREG(self._place.stat().st_mode):
+                    return True
+                file = self._place.open("rb")
+            except OSError:  # there is none, or it cannot be read, which others find out
+                return True
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.close()
+                return False
+            except OSError:  # no locks
+                file.close()
+                return True
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), self._place.stat()):
+                    self._file = file
+                    return True
+            file.close()  # it was replaced before it was locked
+        return True
+
+    def move(self, file: IO[bytes]) -> None:
+        """The file now is another, which is locked."""
+        self.release()
+        self._file = file
+
+    def release(self) -> None:
+        """Give the right back."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+
+_claims: WeakSet[Claim] = WeakSet()
+
+
+def _forget_claims() -> None:
+    """A forked child has no claims: it may outlive its parent."""
+    for claim in _claims:
+        claim.release()
+
+
+@contextmanager
+def _moving(claim: Claim | None, target: IO[bytes]) -> Iterator[None]:
+    """If all goes well in this block, a claim becomes one to the target, which is locked."""
+    if claim is None:
+        yield
+        return
+    file = os.fdopen(os.dup(target.fileno()), "rb")  # the same lock
+    try:
+        yield
+    except BaseException:
+        file.close()
+        raise
+    claim.move(file)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_claims)
 
 
 def refuse_existing(path: Path, overwrite: bool = False) -> None:
@@ -95,9 +202,7 @@ def refuse_existing(path: Path, overwrite: bool = False) -> None:
             f"{path} is a device, a pipe or a socket, which is never replaced; name a regular file."
         )
     if not overwrite and os.path.lexists(path):  # also a link to nothing
-        raise FileExistsError(
-            f"{path} exists already; choose another name, or pass overwrite=True to replace it."
-        )
+        raise _exists(path)
 
 
 def remove_unfinished(path: Path) -> None:
@@ -135,22 +240,37 @@ def _new_part(place: Path) -> Iterator[tuple[Path, IO[bytes]]]:
 
     Its random name is no other file's.  A file of `tempfile` would be readable for its owner only.
     """
-    while True:
+    done = False
+    while not done:
         part = place.with_name(f"{cut_name(place.name, _PART_BYTES)}.{secrets.token_hex(8)}.part")
-        target = part.open("x+b")
-        lock = None if fcntl is None else os.dup(target.fileno())  # it outlives the target
+        files: list[IO[bytes]] = []
         try:
-            if lock is not None:
-                with suppress(OSError):  # a file system without locks: nobody removes it, either
-                    fcntl.flock(lock, fcntl.LOCK_EX)
-            if part.exists():  # otherwise somebody took it for an old one before it was locked
-                yield part, target
-                return
-        finally:
-            target.close()
-            part.unlink(missing_ok=True)
-            if lock is not None:
-                os.close(lock)
+            try:
+                files.append(part.open("x+b"))
+                files.append(os.fdopen(os.dup(files[0].fileno()), "rb"))  # outlives the target
+                if fcntl is not None:
+                    with suppress(OSError):  # no locks here: nobody removes the file, either
+                        fcntl.flock(files[1], fcntl.LOCK_EX)
+                if part.exists():  # otherwise somebody took it for an old one before it was locked
+                    yield part, files[0]
+                    done = True  # a return would stand outside of both blocks
+            finally:
+                _discard(part, files)
+        except BaseException:  # Ctrl-C may have come between any two lines, also of `finally`
+            _discard(part, files)
+            raise
+
+
+def _discard(part: Path, files: list[IO[bytes]]) -> None:
+    """Close and remove an unfinished file; a second time does no harm."""
+    try:
+        if os.name == "nt":  # where an open file cannot be removed
+            for file in files:
+                file.close()
+    finally:
+        part.unlink(missing_ok=True)
+    for file in files:
+        file.close()
 
 
 @contextmanager

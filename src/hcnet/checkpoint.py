@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hcnet.archive import kinds
 from hcnet.archive.files import Reader, write
 from hcnet.archive.kinds import Contents, Kind, Node, Stateful, restore, save
-from hcnet.atomic_files import remove_unfinished
+from hcnet.atomic_files import Claim
 from hcnet.engine.driver import JOINT, Outcome, Record, Status
 from hcnet.version import VERSION
 
@@ -30,7 +30,7 @@ KIND = "checkpoint"
 # Seconds between two checkpoints.
 EVERY = 60.0
 _SEED = 2**128
-_AGAIN = "or delete the file to start anew"
+_AGAIN = "or move the file away to start anew"
 
 
 class Resumable(Stateful, Protocol):
@@ -71,17 +71,37 @@ class Checkpoint:
     def __post_init__(self) -> None:
         self._reader = Reader(self.path, KIND, f"choose another name, {_AGAIN}")
         self._file: Node | None = None
-        if self.path.exists():
-            self._file = self._reader.__enter__()
-            try:
-                self._check(self._file)
-            except BaseException:
-                self.close()
-                raise
-            remove_unfinished(self.path)
-        if self._file is None:
-            self._write()  # if it cannot be written, better now than after an hour
+        self._claim = Claim(self.path)
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            self._claim.release()
+            raise
         self._written_at = time.perf_counter()
+
+    def _begin(self) -> None:
+        """Open the file, or write one."""
+        while True:
+            there = self.path.exists()
+            if not self._claim.take():
+                raise ValueError(
+                    f"{self.path} is the checkpoint of another fit that is running; wait for its "
+                    f"end, or choose another name."
+                )
+            try:
+                if there:
+                    self._file = self._reader.__enter__()
+                    self._check(self._file)
+                if self._file is None:  # if it cannot be written, better now than after an hour
+                    self._write(overwrite=there or self.path.is_symlink())
+                return
+            except FileExistsError:
+                self._empty = False  # another fit was faster
+            except FileNotFoundError:
+                if not there or self.path.exists():
+                    raise
+                # Another fit has come to its end.
 
     def generator(self, random_state: Any) -> Any:
         """The same random numbers as the first time, also if no seed was given."""
@@ -102,7 +122,7 @@ class Checkpoint:
         except OtherDataError as error:
             raise ValueError(f"{self.path} {error}") from None
         except Exception as error:
-            raise self._reader.damaged(error) from error
+            raise self._reader.explained(error) from error
         if outcome.status is Status.RUNNING:
             self.close()
         else:
@@ -137,10 +157,13 @@ class Checkpoint:
         Otherwise its last checkpoint stays, but not a file without any stage.
         """
         self.close()
-        if error is None and self._stepped and not self._cut_short:
-            self._try_to_write()
-        elif self._empty:
-            self.path.unlink(missing_ok=True)
+        try:
+            if error is None and self._stepped and not self._cut_short:
+                self._try_to_write()
+            elif self._empty:
+                self.path.unlink(missing_ok=True)
+        finally:
+            self._claim.release()
 
     def close(self) -> None:
         """Close the file that is read."""
@@ -169,7 +192,7 @@ class Checkpoint:
                 restore(other, node)
         return outcome
 
-    def _write(self, *running: Contents) -> None:
+    def _write(self, *running: Contents, overwrite: bool = True) -> None:
         stages = [*self._finished, *running]
         contents = {
             "identity": _IDENTITY.write(self.identity),
@@ -177,7 +200,7 @@ class Checkpoint:
             "stages": Contents.of_list(stages),
         }
         self._empty = not stages  # before, so that no Ctrl-C comes between a file and this
-        write(self.path, KIND, Contents.of(contents), overwrite=True)
+        write(self.path, KIND, Contents.of(contents), overwrite=overwrite, claim=self._claim)
 
     def _try_to_write(self, *running: Contents) -> None:
         try:
@@ -203,7 +226,7 @@ class Checkpoint:
         try:
             difference = self._difference(file)
         except Exception as error:
-            raise self._reader.damaged(error) from error
+            raise self._reader.explained(error) from error
         if difference:
             raise ValueError(f"{self.path} is a checkpoint of {difference}, {_AGAIN}.")
 

@@ -10,7 +10,9 @@ import argparse
 import difflib
 import os
 import reprlib
+import signal
 import sys
+import threading
 import tomllib
 import warnings
 from collections.abc import Iterable, Sequence
@@ -20,6 +22,7 @@ from typing import Any, NoReturn
 from hcnet import __version__
 from hcnet.commands import command, compressing, learn, show, text, using
 from hcnet.commands.command import WRONG_ARGUMENTS, Command, check_outputs
+from hcnet.engine.driver import Press
 
 MODULES = (learn, show, using, text, compressing)
 COMMANDS: tuple[Command, ...] = tuple(one for module in MODULES for one in module.COMMANDS)
@@ -45,10 +48,81 @@ ELSEWHERE = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the number is the exit code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show × must not end a run
+    code = command.DONE
+    with Ending() as ending:
+        try:
+            _open_streams()
+            try:
+                code = _command(list(sys.argv[1:] if arguments is None else arguments))
+            finally:
+                sys.stdout.flush()  # also what argparse has printed
+        except KeyboardInterrupt:
+            print(f"\n{ending.word}.", file=sys.stderr)
+            code = command.INTERRUPTED
+        except OSError as error:
+            # The rest of the buffer must not raise again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if isinstance(error, BrokenPipeError):
+                code = command.READER_GONE
+            elif code == command.DONE:
+                reason = (error.strerror or "unknown error").lower()
+                print(f"hcnet: error: The result cannot be printed ({reason}).", file=sys.stderr)
+                code = command.FAILED
+        return 128 + ending.number if code == command.INTERRUPTED else code
+
+
+class Ending:
+    """Handles the signals that end a command, within a `with` block: unfinished files are removed.
+
+    Ctrl-C raises, or is a flag while something learns; the others do the same.
+    """
+
+    number = signal.SIGINT  # the signal that came
+
+    @property
+    def word(self) -> str:
+        """What has happened."""
+        return "Interrupted" if self.number == signal.SIGINT else "Terminated"
+
+    def __enter__(self) -> Ending:
+        self._before: dict[int, Any] = {}
+        if threading.current_thread() is threading.main_thread():
+            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                self._before[signal.SIGINT] = signal.signal(signal.SIGINT, Press())
+            for name in ("SIGTERM", "SIGHUP"):  # Windows has not all of them
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                    self._before[number] = signal.signal(number, self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def __call__(self, number: int, frame: Any) -> None:
+        """Handle a signal."""
+        self.number = signal.Signals(number)
+        ctrl_c = signal.getsignal(signal.SIGINT)
+        if not callable(ctrl_c):  # nobody is to end this by Ctrl-C
+            raise KeyboardInterrupt
+        ctrl_c(number, frame)
+
+
+def _open_streams() -> None:
+    """Open streams that are closed: a file of the command must not get their numbers.
+
+    A terminal that cannot show × must not end a command, either.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+
+
+def _command(words: list[str]) -> int:
     parser, commands = make_parser()
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
@@ -90,7 +164,8 @@ def make_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentP
         prog="hcnet",
         description="Finds the parts that binary images are made of, and uses them.",
         epilog="hcnet COMMAND --help explains a command, with an example.  Exit codes: 0 done, 1 "
-        "failed, 2 wrong arguments or settings, 3 a file is in the way (--force), 130 interrupted.",
+        "failed, 2 wrong arguments or settings, 3 a file is in the way (--force), 130 interrupted, "
+        "143 terminated.",
     )
     parser.add_argument("--version", action="version", version=f"hcnet {__version__}")
     places = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -128,15 +203,9 @@ def _run(options: argparse.Namespace) -> int:
     try:
         check_outputs(options)
         code: int = options.run(options)
-        sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
-        print("\nInterrupted.", file=sys.stderr)
-        return command.INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone; the rest of the buffer must not raise again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return command.READER_GONE
+        raise
     except Exception as error:
         if os.environ.get(TRACEBACK):
             raise

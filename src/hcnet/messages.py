@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from hcnet.engine.driver import look
 from hcnet.engine.schedules import BLOCK_SIZE
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT
@@ -17,6 +18,9 @@ from hcnet.images import BoolArray, FloatArray
 from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer
 
 IntArray = NDArray[np.int64]
+
+# Trees that are listed at a time.
+CHUNK = 2**20
 
 
 @dataclass(frozen=True)
@@ -197,8 +201,15 @@ def trees_of(
 
 
 def _shuffled(which: BoolArray, rng: np.random.Generator) -> NDArray[np.int32]:
-    pixels = np.argwhere(which).astype(np.int32)
-    return pixels[rng.permutation(len(pixels))]  # shuffling rows in place takes 20 times as long
+    where = np.flatnonzero(which)
+    look()  # of a large table each line takes a second
+    order = rng.permutation(len(where))
+    pixels = np.empty((len(where), which.ndim), np.int32)
+    for start in range(0, len(where), CHUNK):
+        look()
+        rows = slice(start, start + CHUNK)
+        pixels[rows] = np.stack(np.unravel_index(where[order[rows]], which.shape), axis=1)
+    return pixels
 
 
 def start_messages(
@@ -230,9 +241,12 @@ def start_messages(
     edges = (len(pixels) if keep else 0, layout.leaves)
     to_field, to_kernel = np.zeros((2, *edges), FLOAT) if memory is None else memory[:, : edges[0]]
     rows = (n, a) if layout.kernel_is_weights else (a, n)
+    look()
+    trees = np.ascontiguousarray(np.stack([*rows, r, c], axis=1))
+    look()
     return Messages(
         layout=layout,
-        trees=np.ascontiguousarray(np.stack([*rows, r, c], axis=1)),
+        trees=trees,
         images=np.ascontiguousarray(n),
         evidence=np.ascontiguousarray(evidence[n, a, r, c], dtype=FLOAT),
         field_prior=field_prior,

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
-import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from hcnet.checks import check_choice, check_count, check_grey, check_number, check_share
+from hcnet.engine.cpu_compilation import kept
 from hcnet.engine.threads import over_threads
 from hcnet.images import BoolArray, FloatArray
 
@@ -320,7 +320,7 @@ def _bright_lines(bright: BoolArray, share: float, shortest: float) -> BoolArray
 
 
 @over_threads
-@nb.njit(nogil=True, cache=True)
+@kept(nogil=True)
 def _mark(first, last, bright, rows, share, shortest, marked):
     """``rows`` (start, rise, column) of lines that start in the first row or just below it."""
     height, width = bright.shape[1:]

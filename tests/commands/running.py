@@ -104,6 +104,7 @@ def one_sentence(result, code=1):
     lines = [line for line in result.stderr.splitlines() if line.startswith("hcnet: error: ")]
     assert len(lines) == 1, result.stderr
     assert "Traceback" not in result.stderr
+    assert "an error of hcnet itself" not in result.stderr
     assert result.stdout == ""
     return lines[0].removeprefix("hcnet: error: ")
 

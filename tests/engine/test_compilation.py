@@ -2,11 +2,15 @@
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+import hcnet
 
 SCRIPT = """
 import hashlib
@@ -123,3 +127,74 @@ def test_a_first_fit_after_an_installation_gives_what_later_ones_give(tmp_path):
     assert run(FITS, NUMBA_CACHE_DIR=str(tmp_path)) == first
     assert run(FITS, NUMBA_NUM_THREADS="1") == first
     assert run(FITS, NUMBA_NUM_THREADS="4", OPENBLAS_NUM_THREADS="1") == first
+
+
+KERNEL = """
+import numpy as np
+from hcnet.hierarchy.convolution import bconv
+ones = np.ones((1, 1, 2, 2), bool)
+print(bconv(ones, ones).sum(), bconv(ones, ones).sum())
+"""
+# And whatever is compiled elsewhere.
+ALL_KERNELS = f"{KERNEL}import hcnet.codec, hcnet.preprocessing, hcnet.estimators.hcn"
+
+
+def results(script=KERNEL, before="", **environment):
+    """What a script prints, and the lines of warnings."""
+    command = ["sh", "-c", f'{before} exec "$0" -c "$1"', sys.executable, script]
+    done = subprocess.run(
+        command, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split(), [line for line in done.stderr.splitlines() if "Warning" in line]
+
+
+def test_an_installation_that_cannot_be_written_to_compiles_without_a_cache(tmp_path):
+    """Also for the administrator, who may write into every folder, but not into a file."""
+    package = Path(hcnet.__file__).parent
+    shutil.copytree(
+        package, tmp_path / "hcnet", ignore=lambda folder, names: {"__pycache__"} & {*names}
+    )
+    for folder in [*(tmp_path / "hcnet").rglob("*"), tmp_path / "hcnet"]:
+        if folder.is_dir():
+            (folder / "__pycache__").touch()
+    nowhere = {"HOME": os.devnull, "XDG_CACHE_HOME": f"{os.devnull}/cache"}
+    found, warned = results(
+        ALL_KERNELS, "unset NUMBA_CACHE_DIR;", PYTHONPATH=str(tmp_path), **nowhere
+    )
+    assert found == ["9", "9"]
+    assert len(warned) == 1
+    assert "Compiled code cannot be kept (neither hcnet's folder nor" in warned[0]
+    assert "set NUMBA_CACHE_DIR to a folder" in warned[0]
+    kept = str(tmp_path / "kept")
+    assert results(PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR=kept, **nowhere) == (["9", "9"], [])
+
+
+def test_a_damaged_cache_is_compiled_anew(tmp_path):
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    assert results(**cache) == (["9", "9"], [])
+    whole = {path.name: path.stat().st_size for path in tmp_path.rglob("*.nbc")}
+    index, *_ = tmp_path.rglob("*.nbi")
+    index.write_bytes(index.read_bytes()[:20])
+    assert results(**cache) == (["9", "9"], [])
+    assert {path.name: path.stat().st_size for path in tmp_path.rglob("*.nbc")} == whole != {}
+    for path in tmp_path.rglob("*.nbc"):
+        path.write_bytes(path.read_bytes()[:20])
+    assert results(**cache) == (["9", "9"], [])
+    assert {path.name: path.stat().st_size for path in tmp_path.rglob("*.nbc")} == whole
+
+
+def test_a_full_disk_only_costs_the_cache(tmp_path):
+    full = "trap '' XFSZ; ulimit -f 1;"  # no file may have more than a block
+    found, warned = results(before=full, NUMBA_CACHE_DIR=str(tmp_path))
+    assert found == ["9", "9"]
+    assert len(warned) == 1
+    assert "cannot be kept ([Errno 27] File too large): every process" in warned[0]
+
+
+def test_without_compiled_code_there_is_a_sentence():
+    command = [sys.executable, "-c", "import hcnet; hcnet.FeatureLearner"]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    last = "ImportError: hcnet runs compiled code, and NUMBA_DISABLE_JIT forbids it; unset it."
+    assert done.stderr.splitlines()[-1] == last

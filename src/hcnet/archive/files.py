@@ -6,6 +6,7 @@ nothing lies outside the file, so that arrays cannot be larger than it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
@@ -21,9 +22,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import ArraySource, Contents, Node, Shape, fits, shape_text, shown
-from hcnet.atomic_files import file_path, write_atomically
+from hcnet.atomic_files import Claim, file_path, open_atomically
 from hcnet.checks import in_short
 from hcnet.images import BoolArray
+from hcnet.memory import NotEnoughMemoryError
 from hcnet.version import VERSION
 from hcnet.zip_files import open_zip
 
@@ -64,10 +66,16 @@ def _member(key: str) -> str:
 
 
 def write(
-    path: str | os.PathLike[str], kind: str, contents: Contents, overwrite: bool = False
+    path: str | os.PathLike[str],
+    kind: str,
+    contents: Contents,
+    overwrite: bool = False,
+    claim: Claim | None = None,
 ) -> Path:
     """Write a file of a kind, whole or not at all."""
-    return write_atomically(path, lambda target: _write_members(target, kind, contents), overwrite)
+    with open_atomically(path, overwrite, claim) as target:
+        _write_members(target, kind, contents)
+    return file_path(path)
 
 
 def _write_members(target: IO[bytes], kind: str, contents: Contents) -> None:
@@ -198,17 +206,27 @@ class Reader:
             if isinstance(error, _OtherVersionError):
                 raise ValueError(f"{self._path} was written {error}") from None
             if isinstance(error, Exception):
-                raise self.damaged(error) from error
+                raise self.explained(error) from error
             raise
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         assert self._file is not None
         self._file.close()
         if isinstance(error, Exception):
-            raise self.damaged(error) from error
+            raise self.explained(error) from error
 
-    def damaged(self, error: Exception) -> ValueError:
-        """The sentence for an error while the contents were read."""
+    def explained(self, error: Exception) -> Exception:
+        """The sentence for an error while the contents were read: by the machine, or by damage."""
+        if isinstance(error, NotEnoughMemoryError):
+            return error
+        number = error.errno if isinstance(error, OSError) else None
+        if isinstance(error, MemoryError) or number == errno.ENOMEM:
+            return NotEnoughMemoryError(
+                f"There is not enough memory to read {self._path}, which may be sound; end other "
+                f"programs, or read it on a larger machine."
+            )
+        if number not in (None, errno.EINVAL):  # which comes of a wrong offset in the file
+            return OSError(number, os.strerror(number), str(self._path))
         why = in_short(error, 300)
         return ValueError(
             f"{self._path} is not a {self._wanted} of hcnet, or is damaged ({why}); {self._remedy}."

@@ -220,7 +220,10 @@ def _found_pages(
             _keep_error(options, error, lost)
     for number in options.page or ():
         if number >= len(reader):
-            reader.info(number)  # raises
+            try:
+                reader.info(number)
+            except IndexError as error:
+                raise ValueError(str(error)) from None
     return {
         number: (info, info.same_file or (number + 1 in infos and infos[number + 1].same_file))
         for number, info in infos.items()

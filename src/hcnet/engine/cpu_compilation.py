@@ -8,11 +8,15 @@ compiles would not give the same messages as a run that finds compiled code in N
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numba as nb
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
 from hcnet.engine.compilation import compile_factors
@@ -35,9 +39,61 @@ _LINE = 16  # float32 numbers in a line of cache
 # Called by compiled functions alone: Python needs no way in.
 _INNER: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True}
 
+if nb.config.DISABLE_JIT:  # type: ignore[attr-defined]
+    raise ImportError("hcnet runs compiled code, and NUMBA_DISABLE_JIT forbids it; unset it.")
+
+
+class _Cache(FunctionCache):
+    """Numba's cache, whose files may be damaged, and whose disk may be full, at any time."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except Exception:  # a damaged file may raise anything
+            with suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]  # for those that come after
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            _tell_uncached(str(error))
+
+
+def _tell_uncached(why: str) -> None:
+    """Say once that there is no cache."""
+    global _told
+    if not _told:
+        _told = True
+        warnings.warn(
+            f"Compiled code cannot be kept ({why}): every process compiles anew, for up to a few "
+            f"minutes; set NUMBA_CACHE_DIR to a folder that can be written to.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+_told = False
+
+
+def kept(**options: Any) -> Callable[[Any], Any]:
+    """A decorator: compile a function, and keep the result for later processes where possible."""
+
+    def decorate(kernel: Any) -> Any:
+        compiled = nb.njit(**options)(kernel)
+        try:
+            compiled._cache = _Cache(kernel)  # type: ignore[no-untyped-call]
+        except RuntimeError:  # no folder can be written to
+            _tell_uncached("neither hcnet's folder nor the user's cache can be written to")
+        return compiled
+
+    return decorate
+
+
 inlined: Any = nb.njit(forceinline=True, **_INNER)
 called: Any = nb.njit(**_INNER)  # by several compiled functions, whose sums it keeps in order
-entry: Any = nb.njit(cache=True, **_OPTIONS)  # called from Python
+entry: Any = kept(**_OPTIONS)  # called from Python
 
 
 def parallel(kernel: Any) -> Any:

@@ -21,6 +21,8 @@ JOINT = "joint log-probability"
 # A step may go on for so many seconds when the time is up or Ctrl-C was pressed: most are done by
 # then.  Longer ones are given up, within two seconds if they look often enough.
 GRACE = 0.5
+# Seconds to put a result together in when the time is up.
+FINISH = 0.7
 # Further presses of Ctrl-C within so many seconds mean the same as the first.
 SAME_PRESS = 2.0
 
@@ -234,6 +236,22 @@ class Interrupt(threading.Event):
             raise KeyboardInterrupt
 
 
+class Press:
+    """A handler of Ctrl-C that raises, once for presses that mean the same.
+
+    What is put in order after the first is not cut off by a second.
+    """
+
+    _since = -math.inf
+
+    def __call__(self, number: int, frame: Any) -> None:
+        """Handle a signal."""
+        now = time.perf_counter()
+        if now - self._since >= SAME_PRESS:
+            self._since = now
+            raise KeyboardInterrupt
+
+
 class _Watch(threading.local):
     """Limits of the step under way in this thread."""
 
@@ -268,6 +286,32 @@ def _watching(deadline: float, interrupt: Interrupt) -> Iterator[None]:
         _watch.deadline, _watch.interrupt = outer
 
 
+@dataclass
+class Bound:
+    """Why work was given up, if it was."""
+
+    status: Status | None = None
+
+
+@contextmanager
+def bounded(deadline: float | None) -> Iterator[Bound]:
+    """Let `look` end this block, which is not a step of a run, when the time is up or by Ctrl-C.
+
+    Where that is so already, the block puts a result together, and has `FINISH` seconds for it.
+    """
+    bound = Bound()
+    with interruptible() as interrupt:
+        now, limit = time.perf_counter(), math.inf if deadline is None else deadline
+        late = interrupt.is_set() or now > limit
+        watched = (now + FINISH - GRACE, Interrupt()) if late else (limit, interrupt)
+        try:
+            with _watching(*watched):
+                yield bound
+        except CutShort:
+            look()  # the step of a run around this one is to be given up as well
+            bound.status = Status.INTERRUPTED if interrupt.is_set() else Status.TIME_LIMIT
+
+
 def _reason(cut: BaseException, interrupt: Interrupt) -> Status:
     """Why a step was given up; raise again if that is not for this run to say."""
     if isinstance(cut, KeyboardInterrupt):
@@ -292,7 +336,7 @@ def interruptible() -> Iterator[Interrupt]:
     if isinstance(previous, Interrupt):
         yield previous
         return
-    if previous is not signal.default_int_handler:
+    if previous is not signal.default_int_handler and not isinstance(previous, Press):
         yield Interrupt()  # somebody else handles Ctrl-C: leave it to them
         return
     interrupt = Interrupt()

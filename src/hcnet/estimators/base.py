@@ -209,6 +209,13 @@ class Estimator(BaseEstimator):
                 self._publish(model or stream.model())
                 self.n_images_seen_, self.n_iter_ = stream.n_images, stream.n_batches
                 self.history_, self.status_ = later(records, before, steps), status.value
+        if stream.n_batches == 0:  # there is no model to return
+            if status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            raise ValueError(
+                f"The first minibatch was not learned within max_seconds={seconds:g}; raise "
+                f"max_seconds, or lower batch_size."
+            )
         return self
 
     def _plain_parameters(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hcnet.checkpoint import EVERY
 from hcnet.checks import check_count, check_optional_count, check_random_state
-from hcnet.engine.driver import Status
+from hcnet.engine.driver import Status, interruptible
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
 from hcnet.factorization.binary_factors import Factors, Table
@@ -123,6 +123,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         with (
             self._keeping(checkpoint, every, "fit", table.values, table.observed) as keeper,
             closing(progress),
+            interruptible(),
         ):
             rng = self._generator(keeper)
             limits = options.max_seconds, options.max_memory

@@ -43,6 +43,7 @@ from hcnet.validation.images import (
     stream_length,
 )
 from hcnet.validation.parameters import (
+    MOST_STARTS,
     UNLABELLED,
     Labels,
     check_class_count,
@@ -356,7 +357,7 @@ class HCN(NetworkClassifier):
             damping=damping,
             engine=check_engine(self, ready, damping=None),
             vote=check_flag("vote", self.vote),
-            n_init=check_count("n_init", self.n_init),
+            n_init=check_count("n_init", self.n_init, most=MOST_STARTS),
             max_iter=check_optional_count("max_iter", self.max_iter, 1, "for the default"),
             max_seconds=check_positive("max_seconds", self.max_seconds),
             max_memory=check_max_memory(self.max_memory),

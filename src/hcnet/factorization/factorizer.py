@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hcnet.engine.driver import Keeper, Limits, Measurement, Outcome, Process, Record, Status, run
+from hcnet.engine.driver import (
+    Keeper,
+    Limits,
+    Measurement,
+    Outcome,
+    Process,
+    Record,
+    Status,
+    bounded,
+    run,
+)
 from hcnet.engine.engines import Engine, ReadyEngine
 from hcnet.factorization.binary_factors import Factors, Table, marginal_log_joint
 from hcnet.factorization.sampling import (
@@ -61,7 +73,10 @@ class Factorizer:
 
     def by_messages(self, rank: int, engine: ReadyEngine, sweeps: int | None) -> Outcome[Factors]:
         """Factors by the paper's message passing alone."""
-        self._consider(self._pass_messages(rank, engine, sweeps or PASSING_SWEEPS))
+        try:
+            self._consider(self._pass_messages(rank, engine, sweeps or PASSING_SWEEPS))
+        except _CutShortError:
+            return self._result(Factors.zeros(self.table, rank))
         return self._result(self._best[1])
 
     def refined(self, rank: int | None, most: int, n_init: int | None) -> Outcome[Factors]:
@@ -80,16 +95,21 @@ class Factorizer:
             process = PosteriorMean(start, self.table, self.fixed, rank is not None, self.rng)
             self._run("Averaging", process, process.total)
             self._stop_if_cut_short()
-            factors = project(process.mean, [process.vote, start], self._sampler)
+            with self._in_time():
+                factors = project(process.mean, [process.vote, start], self._sampler)
         except _CutShortError:
             factors = self._best[1]
+            if rank is not None and factors.rank < rank:  # nothing was found yet
+                factors = Factors.zeros(self.table, rank)
         return self._result(factors if rank is not None else factors.used())
 
     def _start(self, rank: int, n_init: int) -> None:
         # A start is small: all messages are stored, on the processor.
         engine = Engine("dense", damping=PASSING_DAMPING).on("cpu")
         factors = self._pass_messages(rank, engine, PASSING_SWEEPS)
-        climb_to_maximum(factors, self._sampler, self.fixed)
+        self._consider(factors)
+        with self._in_time():
+            climb_to_maximum(factors, self._sampler, self.fixed)
         self._consider(factors)
         self._stop_if_cut_short()
         for _ in range(n_init - 1):
@@ -130,8 +150,9 @@ class Factorizer:
         # States are compared under the priors of message passing: at the estimated ones, strong
         # noise would make "no component at all" the best state of every run.
         priors = self.fixed.filled(PASSING_PRIORS)
-        improver = Improver(Canvas(layer, images), priors)
-        process = MessagePassing(layer, images, improver, priors, engine, self.rng)
+        with self._in_time():
+            improver = Improver(Canvas(layer, images), priors)
+            process = MessagePassing(layer, images, improver, priors, engine, self.rng)
         outcome = self._run("Message passing", process, sweeps)
         return _as_factors(outcome.best, rank, self.table)
 
@@ -146,7 +167,8 @@ class Factorizer:
                 if f >= factors.rank:
                     continue
                 fewer = factors.keep(np.arange(factors.rank) != f)
-                climb_to_maximum(fewer, self._sampler, self.fixed, rounds=2)
+                with self._in_time():
+                    climb_to_maximum(fewer, self._sampler, self.fixed, rounds=2)
                 value = marginal_log_joint(fewer, self.table)
                 if value > best:
                     factors, best, again = fewer.used(), value, True
@@ -168,6 +190,16 @@ class Factorizer:
         if outcome.status.cut_short:
             self._status = outcome.status
         return outcome
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """Work between two runs, which ends with the limits."""
+        deadline = None if self.max_seconds is None else self._began + self.max_seconds
+        with bounded(deadline) as bound:
+            yield
+        if bound.status is not None:
+            self._status = bound.status
+            raise _CutShortError
 
     def _stop_if_cut_short(self) -> None:
         if self._status.cut_short:

@@ -10,7 +10,7 @@ from scipy.special import logit
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful
 from hcnet.engine.cpu_compilation import entry
-from hcnet.engine.driver import Measurement
+from hcnet.engine.driver import Measurement, look
 from hcnet.factorization.binary_factors import (
     Factors,
     Parameters,
@@ -109,6 +109,7 @@ class Sampler:
     ) -> int:
         changed, pairs = 0, [(factors.S, factors.W), (factors.W, factors.S)]
         for (bits, given), E, prior in zip(pairs, evidence, priors, strict=True):
+            look()
             draws = self.rng.random(bits.shape)
             columns = np.ascontiguousarray(given.T, dtype=np.float32)
             changed += int(_sample_rows(E, bits, columns, prior, beta, draws))

@@ -8,10 +8,11 @@ channels, hs + h - 1, ws + w - 1).
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.engine.cpu_compilation import kept
+from hcnet.engine.driver import look
 from hcnet.engine.threads import over_threads
 from hcnet.factors import GRID
 from hcnet.grid import FLOAT
@@ -47,13 +48,14 @@ def correlate(R: FloatArray, W: BoolArray) -> FloatArray:
     else:
         for i, j in np.ndindex(h, w):
             at = W[:, :, i, j].astype(np.float64)
+            look()
             part = exact[:, :, i : i + hs, j : j + ws].reshape(n, channels, -1)
             out += (at @ part).reshape(n, F, hs, ws)
     return out.astype(FLOAT)
 
 
 @over_threads
-@nb.njit(nogil=True, cache=True)
+@kept(nogil=True)
 def _add_up(first, last, R, start, a, i, j, out):
     rows, columns = out.shape[2:]
     for n in range(first, last):
@@ -79,7 +81,7 @@ def bconv(S: BoolArray, W: BoolArray) -> BoolArray:
 
 
 @over_threads
-@nb.njit(nogil=True, cache=True)
+@kept(nogil=True)
 def _place(first, last, S, start, where, R, columns):
     for n in range(first, last):
         for f in range(S.shape[1]):

@@ -17,7 +17,7 @@ from scipy.special import logit
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.checkpoint import Checkpoint
-from hcnet.engine.driver import Limits, Measurement, Outcome, Status, interruptible, run
+from hcnet.engine.driver import Limits, Measurement, Outcome, Status, bounded, interruptible, run
 from hcnet.engine.engines import ReadyEngine
 from hcnet.hierarchy.explaining import explain, joint_function, joint_memory
 from hcnet.hierarchy.network import Network, Weights
@@ -190,13 +190,16 @@ def learn_network(
             progress.stage(name, passes - start.outcome.n_iter)
             limits = Limits(max_iter=passes, max_seconds=left)
             start.outcome = run(start.process, limits, report, keeper, start.outcome)
-    process, outcome = race.leader.process, race.leader.outcome
-    decided = process.vote() if options.vote else outcome.best
-    if outcome.status is Status.ITERATION_LIMIT and options.max_iter is None:
-        # It wanders around a solution: more passes would not be better.
-        outcome.status = Status.PASSES_DONE
-    reassigned = process.decide(reassign_templates(network, decided.weights, images, allowed))
-    decided = max(decided, reassigned, key=lambda one: one.log_joint)
+        process, outcome = race.leader.process, race.leader.outcome
+        if outcome.status is Status.ITERATION_LIMIT and options.max_iter is None:
+            # It wanders around a solution: more passes would not be better.
+            outcome.status = Status.PASSES_DONE
+        decided = outcome.best
+        with bounded(deadline) as finishing:
+            decided = process.vote() if options.vote else outcome.best
+            other = reassign_templates(network, decided.weights, images, allowed)
+            decided = max(decided, process.decide(other), key=lambda one: one.log_joint)
+        outcome.status = finishing.status or outcome.status
     outcome.best, outcome.objective = decided, decided.log_joint
     outcome.seconds = time.perf_counter() - began
     return outcome, memory

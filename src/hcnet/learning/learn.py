@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -20,6 +20,7 @@ from hcnet.engine.driver import (
     Record,
     Report,
     Status,
+    bounded,
     interruptible,
     run,
 )
@@ -112,8 +113,8 @@ def learn(
     started = layer.with_features(layer.n_features or AUTO_FEATURES)
     memory = check_passing_memory(started, images, options)
     improver = Improver(Canvas(layer, images), priors)
-    starts = _starts(priors, options, images, started)
-    problem = dead_start(starts[0][0], layer.feature_pixels) if options.sweeps else None
+    grid = starting_priors(priors, layer.feature_pixels)
+    problem = dead_start(grid[0], layer.feature_pixels) if options.sweeps else None
     if problem:
         warnings.warn(problem, UserWarning, stacklevel=3)
     deadline = None if options.max_seconds is None else began + options.max_seconds
@@ -128,42 +129,44 @@ def learn(
         deadline,
         keeper,
     )
-    runs: list[Learned] = []
+    best: Learned | None = None
+    ends: list[float] = []  # code lengths
     with closing(progress), interruptible():
-        for start, sweeps in starts:
-            outcome = run(*learner.passing(start, sweeps)) if sweeps else learner.empty()
-            runs.append(learner.finish(outcome, [one.explanation.bits for one in runs]))
-            if runs[-1].status.cut_short or _enough(runs, options):
+        n = restarts(options, images.n_observed, layer.feature_pixels)
+        for start, sweeps in _starts(grid, options, n):
+            found = learner.finish(learner.start(start, sweeps), ends)
+            ends.append(found.explanation.bits)
+            if best is None or ends[-1] < best.explanation.bits:
+                best = found
+            if found.status.cut_short:
+                best.status = found.status
                 break
-    best = min(runs, key=lambda r: r.explanation.bits)
-    if runs[-1].status.cut_short:
-        best.status = runs[-1].status
+            if _enough(ends, options):
+                break
+    assert best is not None
     best.seconds = time.perf_counter() - began
     best.memory = memory
     return best
 
 
-def _enough(runs: list[Learned], options: LearningOptions) -> bool:
+def _enough(ends: list[float], options: LearningOptions) -> bool:
     """Whether further starts can be left out: several have come to the same shortest code."""
     if options.n_init is not None or options.algorithm != "refined":
         return False
-    ends = [one.explanation.bits for one in runs]
     return sum(bits < min(ends) + SAME for bits in ends) >= ENOUGH
 
 
-def _starts(
-    priors: Priors, options: LearningOptions, images: Images, layer: FeatureLayer
-) -> list[tuple[Priors, int]]:
-    """Priors and sweeps of message passing for every start.
+def _starts(grid: list[Priors], options: LearningOptions, n: int) -> Iterator[tuple[Priors, int]]:
+    """Priors and sweeps of message passing for every start, one by one: there may be very many.
 
     Refinement starts from message passing and from nothing in turn: where one of them tends
     to get stuck the other often does not.
     """
-    grid = starting_priors(priors, layer.feature_pixels)
-    n = restarts(options, images.n_observed, layer.feature_pixels)
-    if options.algorithm == "mpmp":
-        return [(start, options.sweeps) for start in grid] * n
-    return [(grid[0], options.sweeps if k % 2 == 0 else 0) for k in range(n)]
+    for k in range(n):
+        if options.algorithm == "mpmp":
+            yield from ((start, options.sweeps) for start in grid)
+        else:
+            yield grid[0], options.sweeps if k % 2 == 0 else 0
 
 
 def check_passing_memory(layer: FeatureLayer, images: Images, options: LearningOptions) -> int:
@@ -198,10 +201,17 @@ class _Learner:
     keeper: Keeper | None = None
     memory: list[FloatArray] = field(default_factory=list)  # of regions
 
-    def empty(self) -> Outcome[Explanation]:
-        """A start without message passing."""
+    def start(self, start: Priors, sweeps: int) -> Outcome[Explanation]:
+        """Pass messages, if there are sweeps and time to begin with them."""
+        status: Status | None = Status.ITERATION_LIMIT
+        if sweeps:
+            with bounded(self.deadline) as setting_up:
+                passing = self.passing(start, sweeps)
+            status = setting_up.status
+        if status is None:
+            return run(*passing)
         found = self.improver.evaluate([], NOWHERE)
-        return Outcome(found, -found.bits * math.log(2), Status.ITERATION_LIMIT, 0, 0.0)
+        return Outcome(found, -found.bits * math.log(2), status, 0, 0.0)
 
     def passing(
         self, start: Priors, sweeps: int

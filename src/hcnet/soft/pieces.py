@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from hcnet.engine.driver import look
 from hcnet.images import BoolArray
 from hcnet.soft import coding, copying
 from hcnet.soft.rules import without_lines
@@ -182,7 +183,9 @@ def _with_dots(boxes: IntArray, median: float) -> IntArray:
     lefts = left[order]
     widest = WIDE * median
     taken = np.zeros(len(boxes), bool)
-    for i in np.flatnonzero(small):
+    for n, i in enumerate(np.flatnonzero(small)):
+        if n % 1000 == 0:
+            look()
         if taken[i]:
             continue
         near = order[np.searchsorted(lefts, left[i] - widest) : np.searchsorted(lefts, right[i])]

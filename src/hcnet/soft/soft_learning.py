@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from hcnet import objective
-from hcnet.engine.driver import Keeper, Limits, Measurement, Record, Status, interruptible, run
+from hcnet.engine.driver import (
+    Keeper,
+    Limits,
+    Measurement,
+    Record,
+    Status,
+    bounded,
+    interruptible,
+    run,
+)
 from hcnet.images import BoolArray, Images
 from hcnet.progress import Progress
 from hcnet.soft import coding
@@ -84,10 +93,14 @@ def learn_soft(
     """Learn soft parts from pages; `largest` is the height and width of the largest part."""
     progress = progress or Progress()
     began = time.perf_counter()
+    deadline = None if max_seconds is None else began + max_seconds
     pages, noise = without_noise(images)
-    pieces = joined([in_lines(find_pieces(page, n, largest)) for n, page in enumerate(pages)])
+    with bounded(deadline) as setting_up:
+        found = [in_lines(find_pieces(page, n, largest)) for n, page in enumerate(pages)]
+    if setting_up.status is not None:  # parts of nothing
+        found = [find_pieces(np.zeros_like(page), n) for n, page in enumerate(pages)]
     seed = int(rng.integers(2**32))
-    search = SoftSearch(pages, pieces, seed)
+    search = SoftSearch(pages, joined(found), seed)
 
     def now(status: Status) -> SoftLearned:
         return finished(search, images, (pages, noise), largest, max_features, status)
@@ -98,6 +111,8 @@ def learn_soft(
     progress.stage("Soft parts", search.expected_steps)
     left = None if max_seconds is None else max(max_seconds - (time.perf_counter() - began), 1e-3)
     with closing(progress), interruptible():
+        if setting_up.status is not None:
+            return replace(now(setting_up.status), seconds=time.perf_counter() - began)
         outcome = run(search, Limits(max_seconds=left), report, keeper)
         learned = now(outcome.status)
         learned.n_iter, learned.history = outcome.n_iter, list(outcome.history)

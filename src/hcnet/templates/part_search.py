@@ -114,12 +114,16 @@ class PartSearch(Stateful):
         self.W = np.zeros(shape, bool)
         if everything.any():
             self.W = np.array([self._images.piece(everything, rng) for _ in range(shape[0])])
-        self.found = self._images.explain(self.W)
+        # No part is placed yet: to explain the images takes time, and belongs to the first step.
+        nowhere = [np.zeros((0, 3), np.int64) for _ in everything]
+        self.found, self._placed = Placements(nowhere, everything), False
         self._cost = self._images.cost(self.W, self.found)
         self._changed = 0
 
     def step(self) -> bool:
         """Fit the parts to their placements, and explain the images by them."""
+        if not self._placed:
+            self.found, self._placed = self._images.explain(self.W), True
         new = self._images.fit(self.W, self.found)
         if self.found.left.any():
             for f in np.flatnonzero(~new.any(axis=(1, 2, 3))):
@@ -156,7 +160,7 @@ class PartSearch(Stateful):
     def after_restore(self, finished: bool) -> None:
         """Work out placements and cost."""
         if not finished:
-            self.found = self._images.explain(self.W)
+            self.found, self._placed = self._images.explain(self.W), True
             self._cost = self._images.cost(self.W, self.found)
 
 

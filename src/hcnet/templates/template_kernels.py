@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
+from hcnet.engine.cpu_compilation import kept
 from hcnet.engine.threads import over_threads
 
-_kernel: Any = nb.njit(nogil=True, cache=True)
+_kernel: Any = kept(nogil=True)
 
 
 @over_threads

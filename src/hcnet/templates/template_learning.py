@@ -7,6 +7,7 @@ average of two ways to draw a digit is not a digit.
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.checkpoint import Checkpoint
-from hcnet.engine.driver import Limits, Outcome, Status, interruptible, run
+from hcnet.engine.driver import Limits, Outcome, Status, bounded, interruptible, run
 from hcnet.hierarchy.explaining import all_allowed
 from hcnet.hierarchy.network import Level, Network, batch_size, explaining_memory
 from hcnet.images import BoolArray, Images
@@ -23,7 +24,7 @@ from hcnet.layers import equal_classes
 from hcnet.memory import check_memory
 from hcnet.progress import Progress
 from hcnet.templates.matching import match, shifted_windows
-from hcnet.templates.part_search import MOST_PARTS, PartSearch, centre
+from hcnet.templates.part_search import MOST_PARTS, PartSearch, Placements, centre
 
 IntArray = NDArray[np.int64]
 
@@ -48,8 +49,10 @@ def learn_templates(
     `allowed` (images, templates) leaves out the templates that contradict a label.
     """
     progress = progress or Progress()
-    parts, top = network.levels
+    parts = network.levels[0]
     rounds = ROUNDS if limits.max_iter is None else limits.max_iter
+    seconds = limits.max_seconds
+    deadline = None if seconds is None else time.perf_counter() + seconds
     with closing(progress), interruptible():
         progress.stage("Search for parts", rounds)
         search = PartSearch(parts, images, rng)
@@ -59,25 +62,59 @@ def learn_templates(
             lambda k, measurement, seconds: progress.step(measurement, lambda: search.W),
             keeper,
         )
-    W, found = outcome.best
+        with bounded(deadline) as finishing:
+            learned, weights = _with_examples(network, images, allowed, outcome.best, rng)
+        if finishing.status is not None:
+            outcome.status = finishing.status
+            chosen = _any_examples(allowed, rng)
+            templates = _templates(network, outcome.best, chosen)
+            learned, weights = network, [outcome.best[0], templates]
+    if outcome.status is Status.ITERATION_LIMIT and limits.max_iter is None:
+        outcome.status = Status.PASSES_DONE  # more rounds would hardly change anything
+    return learned, weights, outcome
+
+
+def _with_examples(
+    network: Network,
+    images: Images,
+    allowed: BoolArray,
+    best: tuple[BoolArray, Placements],
+    rng: np.random.Generator,
+) -> tuple[Network, list[BoolArray]]:
+    """Choose examples that others match best as templates, and measure how these shift."""
+    parts, top = network.levels
     some = np.arange(images.n_images)
     if len(some) > MOST_EXAMPLES:
         some = np.sort(rng.choice(len(some), MOST_EXAMPLES, replace=False))
-    maps = np.zeros((images.n_images, len(W), *parts.features.placement_size), bool)
-    for S, places in zip(maps, found.places, strict=True):
-        S[tuple(places.T)] = True
-    templates = as_templates(top, maps[some])
+    templates = _templates(network, best, some)
     examples = images[some]
     # The match of each example with the template of each: a network with all these templates.
     wide = replace(top, features=top.features.with_features(len(templates)))
     every = Network((parts, wide), equal_classes(len(templates), 1), network.noise)
-    similarity = match(every, [W, templates], examples, all_allowed(every, len(some)))
+    similarity = match(every, [best[0], templates], examples, all_allowed(every, len(some)))
     chosen = choose(similarity, allowed[some], network, rng)
-    weights = [W, templates[chosen]]
-    network = with_windows(network, weights, examples, allowed[some], chosen)
-    if outcome.status is Status.ITERATION_LIMIT and limits.max_iter is None:
-        outcome.status = Status.PASSES_DONE  # more rounds would hardly change anything
-    return network, weights, outcome
+    weights = [best[0], templates[chosen]]
+    return with_windows(network, weights, examples, allowed[some], chosen), weights
+
+
+def _templates(network: Network, best: tuple[BoolArray, Placements], which: IntArray) -> BoolArray:
+    """These images as templates."""
+    parts, top = network.levels
+    W, found = best
+    maps = np.zeros((len(which), len(W), *parts.features.placement_size), bool)
+    for S, n in zip(maps, which, strict=True):
+        S[tuple(found.places[n].T)] = True
+    return as_templates(top, maps)
+
+
+def _any_examples(allowed: BoolArray, rng: np.random.Generator) -> IntArray:
+    """An image for each template that no label contradicts, with a label if there is one."""
+    chosen = np.zeros(allowed.shape[1], np.int64)
+    open_ = allowed.sum(axis=1)
+    for k, possible in enumerate(allowed.T):
+        members = np.flatnonzero(possible) if possible.any() else np.arange(len(allowed))
+        chosen[k] = rng.choice(members[open_[members] == open_[members].min()])
+    return chosen
 
 
 def check_template_memory(network: Network, n_images: int, max_memory: int | None) -> int:

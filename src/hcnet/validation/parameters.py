@@ -35,6 +35,8 @@ from hcnet.validation.images import check_binary, colours_hint
 UNLABELLED = -1
 # More passes than anybody needs: a file that asks for more is meant to keep its reader busy.
 MOST_PASSES = 1000
+# More starts than anybody waits for: a number like this is a mistake.
+MOST_STARTS = 10**6
 # More would fill the memory before anything could say how much a network takes.
 MOST_TEMPLATES = 2**20
 # Characters of the name of a part: a ligature, a word of a logotype.
@@ -165,7 +167,7 @@ def check_learning(
     return LearningOptions(
         algorithm="mpmp" if algorithm == "mpmp" else "refined",
         engine=check_engine(estimator, ready, damping),
-        n_init=check_optional_count("n_init", estimator.n_init, 1, "for the default"),
+        n_init=check_optional_count("n_init", estimator.n_init, 1, "for the default", MOST_STARTS),
         max_iter=sweeps,
         max_seconds=check_positive("max_seconds", estimator.max_seconds),
         max_memory=check_max_memory(estimator.max_memory),

@@ -110,8 +110,9 @@ give the strengths of its corruptions, so its columns only show how hard the tas
 *HCN* is the paper's network, learned by message passing in both layers at once, and classifies
 by matching; *forward pass* is the same network. It sees lines, and so do the methods without
 *lines removed*. `TemplateClassifier` gets images from which straight lines were removed.
-*Lines removed*: other methods on the same images. The other methods choose their settings on 1,000 more labelled
-digits. *Pooled edges*: after a 5×5 max-pool. The second table has errors on clean digits.""",
+*Lines removed*: other methods on the same images. The other methods choose their settings on
+1,000 more labelled digits. *Pooled edges*: after a 5×5 max-pool. The second table has errors on
+clean digits.""",
     "activeset": """Message passing alone, until the joint log-probability has not risen for 15
 sweeps; three seeds for pages, one for scans (ten sweeps) and digits. *Late step*: the median
 seconds of the last five sweeps. Digits: 100 of scikit-learn's, enlarged to 28×28, 30 passes; *%

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hcnet.datasets import LabelledDigits, MnistData
 from hcnet.datasets.corruptions import CORRUPTIONS
 
+PER_CLASS = 40  # as in the paper
 # Nobody learns from more than so many of each class, so that all others are never seen in learning.
 MOST_PER_CLASS = 100
 # By these settings are chosen, and by those after them one can see how well that went.

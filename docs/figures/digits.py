@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from benchmarks.mnist_models import fit_templates
+from benchmarks.mnist_digits import PER_CLASS
+from benchmarks.mnist_models import fit_network, fit_templates
+from hcnet import HCN, TemplateClassifier
 from hcnet.datasets import mnist
 from hcnet.datasets.corruptions import CORRUPTIONS
 from hcnet.hierarchy.convolution import bconv
@@ -57,35 +59,60 @@ def below(rows: list[Image.Image]) -> Image.Image:
     return sheet
 
 
-def learned() -> Image.Image:
-    """The parts of a network that has learned digits, the most used first, and some templates."""
-    train = mnist().first(40)
-    network = fit_templates(train.images, train.labels, 0)[-1]
+def learned(network: HCN | TemplateClassifier, scale: int) -> list[Image.Image]:
+    """The features of the first layer, the most used first, and three templates of each class."""
     parts, templates = network.weights_
-    order = np.argsort(-templates.sum(axis=(0, 2, 3)), kind="stable")
+    uses = templates.sum(axis=(0, 2, 3))
+    order = np.argsort(-uses, kind="stable")
     blank_part = np.zeros(parts.shape[2:], np.uint8)
-    sheets = [framed(coloured(blank_part, W), 5) for W in parts[order]]
-    uses = [str(k) for k in templates.sum(axis=(0, 2, 3))[order]]
+    sheets = [framed(coloured(blank_part, W), scale) for W in parts[order]]
     drawn = []
-    for label in range(10):
-        for t in np.flatnonzero(network.template_classes_ == label)[:3]:
-            S = np.zeros((1, len(parts), *templates.shape[2:]), bool)
-            S[0] = templates[t]
-            R = bconv(S, parts)[0]
+    for k in range(3):
+        for label in range(10):
+            t = np.flatnonzero(network.template_classes_ == label)[k]
+            R = bconv(templates[t : t + 1], parts)[0]
             drawn.append(framed(coloured(np.zeros(R.shape[1:], np.uint8), R), SCALE))
-    order = [3 * label + k for k in range(3) for label in range(10)]
-    return tile_grid(
-        [tile_grid(sheets, 16, uses), tile_grid([drawn[k] for k in order], 10)],
-        columns=1,
-        captions=["64 parts, and how often 320 templates use them", "30 templates"],
-        margin=GAP,
-        gap=2 * GAP,
-    )
+    return [tile_grid(sheets, 16, [str(k) for k in uses[order]]), tile_grid(drawn, 10)]
+
+
+def upper_weights(network: HCN) -> Image.Image:
+    """W² of a network whose templates fill the grid below: a row per feature, the most used first.
+
+    Templates are columns, those of a class between two lines.
+    """
+    templates = network.weights_[1].any(axis=(2, 3)).T
+    templates = templates[np.argsort(-templates.sum(axis=1), kind="stable")]
+    canvas = np.where(templates[:, :, None], 0, PAPER).astype(np.uint8).repeat(3, axis=2)
+    canvas = canvas.repeat(3, axis=0).repeat(3, axis=1)
+    first = np.flatnonzero(np.diff(network.template_classes_)) + 1
+    canvas[:, 3 * first] = 220, 120, 0
+    return framed(canvas, 1)
+
+
+def draw_learned(image: str, panels: list[Image.Image], captions: list[str]) -> None:
+    """Save a picture of what was learned."""
+    sheet = tile_grid(panels, columns=1, captions=captions, margin=GAP, gap=2 * GAP)
+    sheet.quantize(64).save(IMAGES / image, optimize=True)
+
+
+def draw_network(network: HCN) -> None:
+    """Draw W¹, W² and templates of the network that message passing has learned."""
+    features, templates = learned(network, 2)
+    captions = [
+        "W1: 64 features, and how many of 320 templates use each",
+        "W2: features are rows, templates columns, those of a class between two lines",
+        "30 templates, each feature at the centre of its pool",
+    ]
+    draw_learned("mnist-network.png", [features, upper_weights(network), templates], captions)
 
 
 def draw_digits() -> None:
     """Draw learned parts, edges and corruptions."""
-    learned().save(IMAGES / "mnist-parts.png", optimize=True)
+    train = mnist().first(PER_CLASS)
+    draw_network(fit_network(train.images, train.labels, 0)[-1])
+    captions = ["64 parts, and how often 320 templates use them", "30 templates"]
+    panels = learned(fit_templates(train.images, train.labels, 0)[-1], 5)
+    draw_learned("mnist-parts.png", panels, captions)
     first = mnist().first(1)
     digits = first.images[np.argsort(first.labels)]
     images = np.concatenate([disc()[None], digits])

@@ -8,7 +8,7 @@ from definition import layer, network, random_images, random_weights
 from scipy.special import logsumexp
 
 from hcnet.hierarchy.explaining import agreeing, all_allowed
-from hcnet.images import Images
+from hcnet.images import Images, Noise
 from hcnet.templates import matching
 from hcnet.templates.matching import channel_costs, match, shifted_windows
 
@@ -173,3 +173,21 @@ def test_what_is_left_unexplained_counts():
     assert match(net, [W], bar, all_allowed(net, 1)).argmax() == 1
     dot = Images(W[:1], np.ones_like(W[:1]))
     assert match(net, [W], dot, all_allowed(net, 1)).argmax() == 0
+
+
+def test_lacking_pixels_cost_less_where_ink_often_fails():
+    """The noise decides whether half a bar is a bar of which half is missing, or a dot and more."""
+    W = np.zeros((2, 1, 4, 4), bool)
+    W[0, 0, 1, 1] = True  # a dot
+    W[1, 0, 1] = True  # a bar
+    half = np.zeros((1, 1, 4, 4), bool)
+    half[0, 0, 1, :2] = True
+    images = Images(half, np.ones_like(half))
+    costs, best = [], []
+    for noise in (Noise(1e-4, 1e-4), Noise(0.4, 1e-4)):
+        net = network(layer(2, (4, 4), (1, 1)), image_size=(4, 4), categories=(0, 1), noise=noise)
+        costs.append([cost.item() for cost in channel_costs(net, images)])
+        best.append(int(match(net, [W], images, all_allowed(net, 1)).argmax()))
+    assert best == [0, 1]
+    assert costs[1][0] == pytest.approx(costs[0][0] * np.log(1 / 0.4) / np.log(0.6e4), rel=1e-3)
+    assert costs[1][1] == costs[0][1]

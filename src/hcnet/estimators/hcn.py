@@ -73,7 +73,7 @@ class HCN(NetworkClassifier):
     smaller ones, down to the pixels; between the layers, pools shift every element a little.  This
     is the Hierarchical Compositional Network of Lázaro-Gredilla et al. (ICLR 2017), learned by
     max-product message passing from labelled images, unlabelled ones, or both.  For handwriting,
-    of which no two examples are equal, see `TemplateClassifier`.
+    of which no two examples are equal, `TemplateClassifier` has fewer errors.
 
     Parameters
     ----------

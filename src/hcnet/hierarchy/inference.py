@@ -46,7 +46,8 @@ class Inference:
         the best explanation; the most accurate for whole images.  "forward": one forward pass, as
         in a CNN; the fastest.  "passing": forward and backward passes of messages, as the paper
         does for imputation.  "match": score all templates by the elements that the image lacks and
-        by the pixels that they leave unexplained; for many templates, clutter and deformation.
+        by the pixels that they leave unexplained, weighed by p01 and p10; for many templates,
+        clutter and deformation.
     candidates : int, default=8
         Templates that "explain" decodes for each image.
     n_passes : int, default=1

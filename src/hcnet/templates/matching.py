@@ -5,6 +5,9 @@ does well on every image.  Matching also subtracts the pixels of the image that 
 not explain.  Each part takes the position where it lacks least, or counts as hidden, and a pixel
 counts as explained if any element can move to it.  This is a bound of the score that `explain`
 finds pixel by pixel, cheap enough for hundreds of templates.
+
+What a lacking pixel costs beside an unexplained one follows from the network's noise: the more
+probable it is that an on pixel is seen off (p01), the less.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from hcnet.messages import class_log_prior
 from hcnet.templates.template_kernels import count_shifts, match_all
 
 # Chosen on digits that neither train nor test: benchmarks/NOTES.md.
-# Nats per wrong pixel: little, because a wrong stroke makes many pixels wrong at once.
+# Nats per lacking pixel if p01 = p10: little, because a wrong stroke makes many pixels wrong at
+# once.
 PIXEL = 0.1
-# Cost of an unexplained pixel, in lacking pixels, in an image with this share of pixels on.
+# Cost of an unexplained pixel, in units of that, in an image with this share of pixels on.
 UNEXPLAINED, SPARSE = 2.0, 0.0136
 # A part that lacks more than this share of its elements counts as hidden, and costs as much.
 HIDDEN = 0.7
@@ -119,14 +123,15 @@ def _tables(network: Network, weights: Weights, images: Images) -> tuple[object,
 def channel_costs(
     network: Network, images: Images
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Cost of a lacking and of an unexplained pixel, per image and channel; about 1.
+    """Cost of a lacking and of an unexplained pixel, per image and channel, in units of `PIXEL`.
 
     The fuller a channel is, the less either of them means.
     """
+    noise = network.noise
     seen = np.maximum(images.observed.sum(axis=(2, 3)), 1)
     share = ((images.pixels & images.observed).sum(axis=(2, 3)) + 1) / (seen + 2)
     nothing = (1 - share) ** network.levels[0].pool.n_members
-    lacking = np.sqrt(np.maximum(nothing, LEAST_CHANCE))
+    lacking = -noise.k0 / noise.k1 * np.sqrt(np.maximum(nothing, LEAST_CHANCE))
     return lacking, UNEXPLAINED * (np.log(share) / np.log(SPARSE)) ** 2
 
 

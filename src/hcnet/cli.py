@@ -207,6 +207,10 @@ def _run(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
+        ctrl_c = signal.getsignal(signal.SIGINT)
+        if isinstance(ctrl_c, Press) and ctrl_c.came:
+            # A library that was being imported says that this failed.
+            raise KeyboardInterrupt from error
         if os.environ.get(TRACEBACK):
             raise
         print(f"hcnet: error: {_sentence(error)}", file=sys.stderr)

@@ -140,6 +140,32 @@ def interrupt_often(name, world, folder, times, seed):
     return ended
 
 
+# Libraries may say that their import failed where Ctrl-C came.
+FAILED_IMPORT = """
+import signal, sys
+number = getattr(signal, sys.argv.pop())
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "numba":
+            try:
+                signal.raise_signal(number)
+            except KeyboardInterrupt:
+                raise ImportError("initialization failed")
+sys.meta_path.insert(0, Finder)
+from hcnet.__main__ import start
+sys.exit(start())
+"""
+
+
+@pytest.mark.parametrize(("name", "word"), [("SIGINT", "Interrupted."), ("SIGTERM", "Terminated.")])
+def test_an_import_that_a_signal_breaks_is_no_error(name, word, world, tmp_path):
+    words = "report", world / "bars.hcn", world / "page.png", "-o", tmp_path / "out.html", name
+    command = [sys.executable, "-c", FAILED_IMPORT, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 128 + getattr(signal, name), done.stderr
+    assert done.stderr.split() == [word]
+
+
 @pytest.mark.parametrize("name", QUICK)
 def test_a_signal_leaves_the_old_file_or_the_new_one(name, world, tmp_path):
     interrupt_often(name, world, tmp_path, 2, seed=0)

@@ -244,6 +244,11 @@ class Press:
 
     _since = -math.inf
 
+    @property
+    def came(self) -> bool:
+        """Whether there was a press."""
+        return self._since > -math.inf
+
     def __call__(self, number: int, frame: Any) -> None:
         """Handle a signal."""
         now = time.perf_counter()

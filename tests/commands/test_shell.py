@@ -135,7 +135,8 @@ def test_an_error_of_our_own_is_one_sentence_and_can_be_traced(parts, folder, mo
 
     monkeypatch.setattr(FeatureLearner, "placements", broken)
     result = inside("encode", parts[0], folder / "scans", "--quiet")
-    assert one_sentence(result) == ("This is an error of hcnet itself (RuntimeError: never mind).")
+    sentence = "This is an error of hcnet itself (RuntimeError: never mind)."
+    assert one_sentence(result, own=True) == sentence
     monkeypatch.setenv("HCNET_TRACEBACK", "1")
     with pytest.raises(RuntimeError):
         inside("encode", parts[0], folder / "scans")

@@ -12,7 +12,7 @@ def soak(folder, seconds, seed):
     """The figures of a soak in a process of its own."""
     words = [sys.executable, Path(__file__).with_name("soak.py"), folder, str(seconds), str(seed)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=seconds + 900, check=False)
-    *_, figures = done.stdout.partition("\n{")
+    *_, figures = f"\n{done.stdout}".partition("\n{")
     assert figures, done.stdout + done.stderr
     return json.loads("{" + figures)
 

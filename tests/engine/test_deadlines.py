@@ -91,7 +91,7 @@ def test_trees_are_listed_once_in_the_order_of_the_permutation():
 NOISE = np.random.default_rng(0).random((900, 900)) < 0.3
 TABLE = boolean_matrix(shape=(1200, 800), rank=8, flips=0.05, random_state=0).table
 LETTERS = letters(size=(300, 300), noise=0.05, n_placements=200, random_state=0).images
-TEXT = scanned_text(size=(600, 900), random_state=0).images
+TEXT = scanned_text(size=(1600, 1700), random_state=0).images
 SHAPES = shapes(n_images=600, random_state=0)
 SMALL = np.kron(np.eye(8), np.ones((3, 3)))
 LABELLED = SHAPES.images, SHAPES.labels

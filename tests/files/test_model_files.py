@@ -155,21 +155,21 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(path, tmp_path, monkey
 
 def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     done = []
-    sync, rename = os.fsync, type(tmp_path).replace
+    sync, link = os.fsync, type(tmp_path).hardlink_to
 
     def remember(descriptor):
         done.append(os.path.realpath(f"/proc/self/fd/{descriptor}"))
         sync(descriptor)
 
-    def renamed(self, target):
-        done.append("renamed")
-        return rename(self, target)
+    def named(self, target):
+        done.append("named")
+        return link(self, target)
 
     monkeypatch.setattr(os, "fsync", remember)
-    monkeypatch.setattr(type(tmp_path), "replace", renamed)
+    monkeypatch.setattr(type(tmp_path), "hardlink_to", named)
     known_parts().save(tmp_path / "parts.hcn")
     assert done[0].endswith(".part")
-    assert done[1:] == ["renamed", os.path.realpath(tmp_path)]
+    assert done[1:] == ["named", os.path.realpath(tmp_path)]
 
 
 # --- networks ---------------------------------------------------------------------------------

@@ -320,7 +320,7 @@ def test_learning_returns_the_tidied_solution(monkeypatch):
     monkeypatch.setattr(search, "PATIENCE", 0)
     improver, now, ring, bar, pixel = loose((1, 6))
     start = Outcome(now, -now.bits * math.log(2), Status.CONVERGED, 0, 0.0)
-    monkeypatch.setattr(learning._Learner, "empty", lambda _: start)
+    monkeypatch.setattr(learning._Learner, "start", lambda *_: start)
     canvas = improver.canvas
     options, rng = LearningOptions(n_init=1, max_iter=0), np.random.default_rng(0)
     found = learning.learn(canvas.images, canvas.layer, Priors(), options, rng).explanation

@@ -20,7 +20,7 @@ def search_pages(
     fast: bool = False,
     progress: Callable[[float], object] | None = None,
 ) -> SoftSearch:
-    """Search pages for parts; a fast search finds no parts inside ink that hangs together.
+    """Search pages for parts; a fast search finds only common parts inside ink that hangs together.
 
     `progress` is told which share of the search is done.
     """

@@ -65,12 +65,13 @@ CHUNKS = {
     "cover": 40,
 }
 # Time that stages take for a piece, compared with the first: on pages of text.
-WORK = {"variants": 0.6, "align": 0.7, "dissolve": 10.0, "cover": 10.0, "join": 2.0}
+WORK = {"variants": 0.6, "align": 0.7, "dissolve": 5.0, "cover": 5.0, "join": 1.0}
 # Fragments are at most so many median heights apart; a dot is at most so large.
 GAP, DOT = 0.35, 0.5
-# Parts that may explain a piece with others have so many copies and pixels.  Parts that may be
-# dissolved are so much larger than the typical one and have at most so many copies.
-COPIES, PIXELS = 3, 30
+# Parts that may explain a piece with others have so many copies, in a brief search so many, and so
+# many pixels.  Parts that may be dissolved are so much larger than the typical one and have at most
+# so many copies.
+COPIES, COMMON, PIXELS = 3, 25, 30
 LARGER, MOST_COPIES = 1.3, 60
 # Pieces with fewer pixels are not taken for several parts.
 SEVERAL = 60
@@ -97,7 +98,7 @@ class SoftSearch(Stateful):
 
     `known` parts of earlier pages come first; `counts` are those of pixels without a part in
     earlier pages, to which these pages are added.  A `brief` search has one round, and looks for
-    no parts inside a piece.
+    common parts only inside a piece.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class SoftSearch(Stateful):
         self._found, self._seed = pieces, seed
         plan = _plan(len(pieces), known is None or not known.enough)
         self._plan = _brief(plan) if brief else plan
+        self._is_brief = brief
         # A copy of a part with n has log2(total / n) bits for its position and name: the limit of
         # the paper's E(S) for few placements on many pixels.  In a line of text it has fewer.
         self.total = math.e * max(sum(page.size for page in pages), 1)
@@ -266,7 +268,8 @@ class SoftSearch(Stateful):
     ) -> tuple[IntArray, NDArray[np.float64]]:
         """Explain pieces by several parts: rows as in `covers`, and the bits saved by piece."""
         parts = self.parts
-        usable = np.flatnonzero((parts.n >= COPIES) & (parts.mass >= PIXELS * parts.n))
+        least = COMMON if self._is_brief else COPIES
+        usable = np.flatnonzero((parts.n >= least) & (parts.mass >= PIXELS * parts.n))
         place = np.minimum(places(pieces, self.total, len(self.pieces)), self._inside)
         return cover(which, pieces, parts, usable, assigned, self.cost_alone, self.cost, place)
 
@@ -444,9 +447,10 @@ def _plan(n: int, gather: bool) -> list[tuple[int, int, int]]:
 
 
 def _brief(plan: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """A plan that gathers, reassigns and merges each piece once."""
+    """A plan that gathers pieces, merges variants, aligns copies once, and covers pieces."""
     again, align = EARLY.index("variants") - 2, STAGES.index("align")
-    kept = {0, 1, align - 1, align}
+    kept = {0, align - 2, align - 1, align, STAGES.index("cover")}
+    # Pieces of later blocks join the parts of those before.
     return [one for one in plan if one[0] in (kept | {again} if one[1] else kept)]
 
 

@@ -68,10 +68,10 @@ CHUNKS = {
 WORK = {"variants": 0.6, "align": 0.7, "dissolve": 5.0, "cover": 5.0, "join": 1.0}
 # Fragments are at most so many median heights apart; a dot is at most so large.
 GAP, DOT = 0.35, 0.5
-# Parts that may explain a piece with others have so many copies, in a brief search so many, and so
-# many pixels.  Parts that may be dissolved are so much larger than the typical one and have at most
-# so many copies.
-COPIES, COMMON, PIXELS = 3, 25, 30
+# Parts that may explain a piece with others have so many copies, in a brief search such a share of
+# all, and so many pixels.  Parts that may be dissolved are so much larger than the typical one and
+# have at most so many copies.
+COPIES, COMMON, PIXELS = 3, 0.02, 30
 LARGER, MOST_COPIES = 1.3, 60
 # Pieces with fewer pixels are not taken for several parts.
 SEVERAL = 60
@@ -268,7 +268,7 @@ class SoftSearch(Stateful):
     ) -> tuple[IntArray, NDArray[np.float64]]:
         """Explain pieces by several parts: rows as in `covers`, and the bits saved by piece."""
         parts = self.parts
-        least = COMMON if self._is_brief else COPIES
+        least = max(COMMON * len(self.pieces), COPIES) if self._is_brief else COPIES
         usable = np.flatnonzero((parts.n >= least) & (parts.mass >= PIXELS * parts.n))
         place = np.minimum(places(pieces, self.total, len(self.pieces)), self._inside)
         return cover(which, pieces, parts, usable, assigned, self.cost_alone, self.cost, place)
@@ -447,9 +447,9 @@ def _plan(n: int, gather: bool) -> list[tuple[int, int, int]]:
 
 
 def _brief(plan: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """A plan that gathers pieces, merges variants, aligns copies once, and covers pieces."""
+    """A plan that gathers pieces, merges variants, aligns copies and covers pieces, each once."""
     again, align = EARLY.index("variants") - 2, STAGES.index("align")
-    kept = {0, align - 2, align - 1, align, STAGES.index("cover")}
+    kept = {0, align - 1, align, STAGES.index("cover")}
     # Pieces of later blocks join the parts of those before.
     return [one for one in plan if one[0] in (kept | {again} if one[1] else kept)]
 

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             _open_streams()
             try:
-                code = _command(list(sys.argv[1:] if arguments is None else arguments))
+                code = _command(list(sys.argv[1:] if arguments is None else arguments), ending)
             finally:
                 sys.stdout.flush()  # also what argparse has printed
         except KeyboardInterrupt:
@@ -79,6 +79,14 @@ class Ending:
 
     number = signal.SIGINT  # the signal that came
 
+    def __init__(self) -> None:
+        self._press, self._terminated = Press(), False
+
+    @property
+    def came(self) -> bool:
+        """Whether a signal came."""
+        return self._terminated or self._press.came
+
     @property
     def word(self) -> str:
         """What has happened."""
@@ -88,7 +96,7 @@ class Ending:
         self._before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-                self._before[signal.SIGINT] = signal.signal(signal.SIGINT, Press())
+                self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._press)
             for name in ("SIGTERM", "SIGHUP"):  # Windows has not all of them
                 number = getattr(signal, name, None)
                 if number is not None and signal.getsignal(number) is signal.SIG_DFL:
@@ -101,7 +109,7 @@ class Ending:
 
     def __call__(self, number: int, frame: Any) -> None:
         """Handle a signal."""
-        self.number = signal.Signals(number)
+        self.number, self._terminated = signal.Signals(number), True
         ctrl_c = signal.getsignal(signal.SIGINT)
         if not callable(ctrl_c):  # nobody is to end this by Ctrl-C
             raise KeyboardInterrupt
@@ -122,7 +130,7 @@ def _open_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _command(words: list[str]) -> int:
+def _command(words: list[str], ending: Ending) -> int:
     parser, commands = make_parser()
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
@@ -144,7 +152,7 @@ def _command(words: list[str]) -> int:
             f"{suggestion(rest[0].partition('=')[0], one._option_string_actions)}"
         )
     options.parser, options.parsers = parser, commands
-    return _run(options)
+    return _run(options, ending)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -198,7 +206,7 @@ def add_shared(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, ending: Ending) -> int:
     warnings.showwarning = _show_warning
     try:
         check_outputs(options)
@@ -207,8 +215,7 @@ def _run(options: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
-        ctrl_c = signal.getsignal(signal.SIGINT)
-        if isinstance(ctrl_c, Press) and ctrl_c.came:
+        if ending.came:
             # A library that was being imported says that this failed.
             raise KeyboardInterrupt from error
         if os.environ.get(TRACEBACK):

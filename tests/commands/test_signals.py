@@ -144,6 +144,7 @@ def interrupt_often(name, world, folder, times, seed):
 FAILED_IMPORT = """
 import signal, sys
 number = getattr(signal, sys.argv.pop())
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore Ctrl-C
 class Finder:
     def find_spec(name, path=None, target=None):
         if name == "numba":

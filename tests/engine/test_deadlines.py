@@ -189,4 +189,4 @@ def test_compression_ends_within_two_seconds_of_ctrl_c(fast, moment):
 
 def test_a_stream_that_has_no_time_for_a_minibatch_says_so():
     with pytest.raises(ValueError, match="The first minibatch was not learned within max_seconds"):
-        FeatureLearner(feature_size=20, max_seconds=NO_TIME).fit_stream(LETTERS)
+        FeatureLearner(feature_size=20, max_seconds=NO_TIME).fit_stream(NOISE[None])

@@ -393,6 +393,7 @@ def test_names_of_classes_and_parts_that_look_like_code_stay_names(
         name_parts(learner, {0: name})
     except ValueError:
         return  # too long, or with control characters
+    browser.value("localStorage.clear()")  # names that other tests have typed
     browser.open(reporting.report(learner, tmp_path / "parts.html", learned[1]))
     assert browser.value("document.querySelector('#layers input[data-part=\"0\"]').value") == name
     assert browser.value("document.querySelectorAll('#layers .part canvas').length")

@@ -244,7 +244,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
             words_k = (wide_k + 63) >> 6
             for q in range(down * across):
                 at, x = (q // across) * words, q % across
-                hit, left = 0, m - (1 - LOOSE) * m
+                hit, left = 0, LOOSE * m
                 p = part_start[j]
                 while p < part_start[j + 1] and (left >= 0 or hidden.size):
                     for z in range(x, x + wide_k, 64):

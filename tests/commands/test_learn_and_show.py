@@ -83,15 +83,15 @@ def test_progress_in_a_pipe_is_a_line_every_few_seconds(folder, tmp_path, monkey
     assert learn(*words, "--quiet", "-o", tmp_path / "b.hcn").stderr == ""
 
 
-LONG = "--feature-size", "20x20", "--n-init", "1", "--random-state", "0"
+LONG = "--feature-size", "20x20", "--n-init", "2", "--random-state", "0"
 
 
 @pytest.fixture(scope="module")
 def text_page(tmp_path_factory):
-    """Letters that take minutes."""
+    """Letters that take half a minute on a fast machine, when code is compiled."""
     path = tmp_path_factory.mktemp("page") / "page.npy"
     np.save(
-        path, letters(size=(250, 300), n_placements=300, noise=0.05, random_state=0).images[0, 0]
+        path, letters(size=(600, 700), n_placements=1700, noise=0.05, random_state=0).images[0, 0]
     )
     return path
 

@@ -1,5 +1,6 @@
 """The benchmark of lossless pages: rivals, text pages, documents and tables."""
 
+import shutil
 import zlib
 
 import numpy as np
@@ -92,7 +93,8 @@ def test_tables_are_made_with_and_without_ours(page, tmp_path, monkeypatch, caps
     assert {"ours", "ours --fast"} < {row["coder"] for row in rows}
     documents = {row["document"]: row["pages"] for row in rows if "document" in row}
     assert documents == {"scanned_text": 4, "ptt5, two halves": 2}
-    assert "wanted ≤ −20 %" in report(rows)
+    compared = shutil.which("cjb2") is not None  # its encoder is a package of its own
+    assert ("wanted ≤ −20 %" in report(rows)) == compared
 
 
 def test_ours_must_give_the_pages_back(monkeypatch):

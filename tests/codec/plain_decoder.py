@@ -102,12 +102,12 @@ def read_index(data):
 
 
 def read_file(data):
-    """Return all page records of a file, with their heads and payloads checked.
+    """Return the version and all page records of a file, with heads and payloads checked.
 
     Without an end, whole records are taken one after the other for as long as there are any.
     """
     require(data[:8] == SIGNATURE, "not an hcz file")
-    require(len(data) >= 10 and data[8] == 1 and data[9] == 0, "unknown version or flags")
+    require(len(data) >= 10 and data[8] in (1, 2) and data[9] == 0, "unknown version or flags")
     pages, at = [], 10
     if data[-4:] == b"HCZ.":
         begin, sizes = read_index(data)
@@ -117,14 +117,14 @@ def read_file(data):
             pages.append(page)
             at = after
         require(at == begin, "there is a gap before the index")
-        return pages
+        return data[8], pages
     while at < len(data) and data[at : at + 1] == b"P":
         try:
             page, at = read_record(data, at, len(data))
         except FormatError:
             break
         pages.append(page)
-    return pages
+    return data[8], pages
 
 
 def digest_of(pixels):
@@ -139,7 +139,7 @@ def decode(data, report=None):
 
     `report`, if given, is called with the number of each page, its record and its pixels.
     """
-    records = read_file(bytes(data))
+    version, records = read_file(bytes(data))
     parents, chain, children = [], [], [0] * len(records)
     for i, record in enumerate(records):
         parent = i - record["distance"] if record["distance"] else None
@@ -153,7 +153,7 @@ def decode(data, report=None):
     for i, record in enumerate(records):
         parent = parents[i]
         if parent is None:
-            kept = Kept()
+            kept = Kept(version)
         else:
             children[parent] -= 1
             kept = states[parent].copy() if children[parent] else states.pop(parent)

@@ -9,7 +9,6 @@ from plain_places import (
     EVIDENCE,
     MARGIN,
     N_CONFIDENCES,
-    N_SETS,
     PROBABILITY,
     RATE,
     SHARE,
@@ -23,8 +22,8 @@ from plain_places import (
 )
 
 HASHED = {3, 4, 7, 8, 9, 10, 11, 12, 13, 17, 19, 20}
+HASHED_20 = {24, 25, 26, 27, 30, 31}
 NEW_SLOT = 2**21 << 8
-SETS = np.arange(N_SETS)
 PROBABILITY_ARRAY = np.array(PROBABILITY, np.int64)
 RATE_ARRAY = np.array(RATE, np.int64)
 
@@ -35,7 +34,7 @@ class ExpectedRow:
     def __init__(self, width):
         """Begin without expectations."""
         self.level, self.prob, self.mean = [0] * width, [0] * width, [0] * width
-        self.sure, self.nearest = [0] * width, [0] * width
+        self.sure, self.nearest, self.second = [0] * width, [0] * width, [0] * width
         self.dark, self.owner = [3] * width, [-1] * width
 
 
@@ -149,25 +148,29 @@ class PageDecoder(PlaceDecoder):
         darkness = sum(c.dark >= bound for bound in bounds)
         for v in range(max(now, 0), min(now + 3, h)):
             others = self.others(i, v)
-            best, least = None, None
+            best, least, second, more = None, None, None, None
             for j, other in others:
                 if least is None or c.missed[j] <= least:
+                    second, more = best, least
                     best, least = other, c.missed[j]
+                elif more is None or c.missed[j] <= more:
+                    second, more = other, c.missed[j]
             sums, weights = np.zeros(w, np.int64), 0
             for j, other in others:
                 d = c.missed[j] - least
                 if d < 320:
                     weights += WEIGHT[d]
                     sums += WEIGHT[d] * other.pixels[v]
-            self.expect_row(c, v, v == now, darkness, len(others), best, sums, weights)
+            nearest = best, second
+            self.expect_row(c, v, v == now, darkness, len(others), nearest, sums, weights)
 
-    def expect_row(self, c, v, present, darkness, n, best, sums, weights):
+    def expect_row(self, c, v, present, darkness, n, nearest, sums, weights):
         """Set the expectations of row v of a copy, from what `expect` found."""
         kept, k = self.kept, c.part
         w = kept.sizes[k][1]
         row = self.rows[c.top + v]
         on, seen, sums = kept.on[k][v].tolist(), kept.seen[k][v].tolist(), sums.tolist()
-        near = None if best is None else best.pixels[v].tolist()
+        near, then = (None if one is None else one.pixels[v].tolist() for one in nearest)
         for u in range(w):
             x = c.left + u
             if not 0 <= x < self.wide:
@@ -186,6 +189,7 @@ class PageDecoder(PlaceDecoder):
                 row.mean[x] = average
                 row.sure[x] = CONFIDENCE[min(max(n, m), 255)]
                 row.nearest[x] = int(average > 32768) if near is None else near[u]
+                row.second[x] = row.nearest[x] if then is None else then[u]
                 row.owner[x] = f
                 if present:
                     row.dark[x] = darkness
@@ -346,14 +350,19 @@ class PageDecoder(PlaceDecoder):
         ]
         if self.parts:
             self.add_expected(y, x, (w, ww, n, nn, nw, ne), c, selection)
-        slot = [hashed(one) if k in HASHED else one for k, one in enumerate(c)]
+        c = dict(enumerate(c))
+        if self.kept.version > 1:
+            self.add_second_version(y, x, run, row, c, selection)
+        slot = {}
+        for k, one in c.items():
+            slot[k] = hashed(one) if k in HASHED else hashed(one) >> 1 if k in HASHED_20 else one
         e, s = [77, 0, 0], [0, 0, 0]
         expected = self.rows[y]
         if expected.level[x] > 0:
             e[1] = EVIDENCE[clip(expected.prob[x], 131, 65405) >> 4]
             e[2] = EVIDENCE[clip(expected.mean[x], 131, 65405) >> 4]
             s[1] = s[2] = expected.sure[x]
-        for k, one in enumerate(slot):
+        for k, one in slot.items():
             both = self.kept.slots[k].get(one, NEW_SLOT)
             e.append(EVIDENCE[both >> 18])
             s.append(CONFIDENCE[both & 255])
@@ -415,47 +424,112 @@ class PageDecoder(PlaceDecoder):
         selection[7] = c[0] * 8 + own
         selection[8] = (c[1] >> 4) * 8 + own
 
+    def add_second_version(self, y, x, run, row, c, selection):
+        """Add the contexts and selections that version 1 lacks."""
+        left = self.left_of
+        w, right, down = self.left & 1, self.right[x], self.down[x]
+
+        def equal(d):
+            colour = row(d, 0, 0)[0]
+            to_right = to_left = 0
+            while to_right < 12 and row(d, to_right + 1, to_right + 1)[0] == colour:
+                to_right += 1
+            while to_left < 12 and self.ink[y - d][x - to_left - 1] == colour:
+                to_left += 1
+            return join((colour, 1), (to_left, 4), (to_right, 4)), 9
+
+        every_second = [((self.left >> (2 * k + 1)) & 1, 1) for k in range(7)]
+        every_second += [row(d, u, u) for d in (2, 4, 6) for u in range(-6, 7, 2)]
+        c[24] = join(left(2), row(1, -1, 1), (min(down, 31), 5), (min(run, 63), 6),
+                     (min(right, 31), 5))  # fmt: skip
+        c[25] = join((w, 1), row(1, -1, 1), *every_second)
+        c[26] = join(equal(1), equal(2), (min(run, 15), 4), (w, 1))
+        c[27] = join(equal(1), equal(4), equal(7), left(2))
+        c[28] = join((min(run, 255), 8), (w, 1), (right, 8), row(1, 0, 0))
+        ones = [left(7)[0].bit_count(), *(row(d, -3, 3)[0].bit_count() for d in (1, 2, 3))]
+        maps = selection[7:]
+        selection[7:] = [
+            0,
+            join((ones[0], 3), (ones[1], 3), ((ones[2] + ones[3]) >> 1, 3)),
+            join(row(4, -2, 2), row(6, -2, 2)),
+            *maps,
+        ]
+        if not self.parts:
+            return
+        rows = [self.rows[y + v] for v in range(-2, 3)]
+        near = second = 0
+        for v in (1, 2, 3):
+            for u in (-1, 0, 1):
+                near = 2 * near + rows[v].nearest[x + u]
+                second = 2 * second + rows[v].second[x + u]
+        own, owner, dark = rows[2].level[x], rows[2].owner[x], rows[2].dark[x]
+        have = (int(own > 0), 1)
+        before = (join((w, 1), row(1, 0, 0), row(1, -1, -1), row(1, 1, 1)), 4)
+        far = [rows[0].nearest[x], rows[2].nearest[x - 2], rows[2].nearest[x + 2],
+               rows[4].nearest[x]]  # fmt: skip
+        c[29] = join((near, 9), *((one, 1) for one in far), before, (left(2)[0] >> 1, 1),
+                     row(2, 0, 0), have)  # fmt: skip
+        c[30] = join((near, 9), (second, 9), before, have)
+        c[31] = 16 * owner + dark if own > 0 and owner >= 0 else -1 - dark
+
+        def cross(nine):
+            return join((nine >> 1 & 1, 1), (nine >> 3 & 7, 3), (nine >> 7 & 1, 1)), 5
+
+        selection[7] = join(cross(near), cross(second))
+
     # ---- mixing
 
     def mixed(self, y, x, run):
         """Decode a pixel by mixing all inputs, and learn from it."""
         kept = self.kept
+        second = kept.version > 1
         slot, selection, e, s = self.inputs(y, x, run)
-        s1 = selection[1]
-        evidence = np.array(e, np.int64)
-        places = np.arange(len(e)) * N_CONFIDENCES + np.array(s)
-        chosen = np.array(selection[:N_SETS])
-        at = (SETS[:, None], chosen[:, None], places[None, :])
+        n_sets = kept.uses.shape[0]
+        sets, maps = np.arange(n_sets), selection[n_sets:]
+        number = np.array([0, 1, 2, *(3 + k for k in slot)]) * N_CONFIDENCES
+        evidence = np.tile(np.array(e, np.int64), (n_sets, 1))
+        places = np.tile(number + np.array(s), (n_sets, 1))
+        if second:
+            less = [(one * 205) >> 8 if sure == 9 else one for one, sure in zip(e, s, strict=True)]
+            plain = [q for q in range(n_sets) if q not in (0, 6)]
+            evidence[plain], places[plain] = less, number
+        chosen = np.array(selection[:n_sets])
+        at = (sets[:, None], chosen[:, None], places)
         weights = kept.weights[at]
-        total = np.clip((weights @ evidence) >> 20, -2800, 2800)
+        total = np.clip((weights * evidence).sum(axis=1) >> 20, -2800, 2800)
         guess = PROBABILITY_ARRAY[total + 2800]
-        final = kept.final[s1]
-        t = clip(int(final @ total) >> 20, -2800, 2800)
-        whole = PROBABILITY[t + 2800]
+        of_sums = [selection[q] for q in (1, 0, 6, 4)][: len(kept.final)]
+        sums = [
+            clip(int(kept.final[k, one] @ total) >> 20, -2800, 2800)
+            for k, one in enumerate(of_sums)
+        ]
+        t = sum(sums) >> (2 if second else 0)
         middle = clip(t, -2047, 2047) + 2048
         low, part = middle >> 7, middle & 127
-        p = 2 * whole
+        p = 2 * PROBABILITY[t + 2800]
         for q in range(2):
-            m = kept.maps[q, selection[7 + q]]
+            m = kept.maps[q, maps[q]]
             p += (int(m[low]) * (128 - part) + int(m[low + 1]) * part) >> 13
         bit = self.bits.get(clip(p >> 2, 1, 65535))
 
-        uses = kept.uses[SETS, chosen]
-        kept.uses[SETS, chosen] = np.minimum(uses + 1, 2999)
+        uses = kept.uses[sets, chosen]
+        kept.uses[sets, chosen] = np.minimum(uses + 1, 2999)
         change = (bit * 65536 - guess) * RATE_ARRAY[uses]
         learns = np.abs(change) >= 8192
         change = np.where(learns, change, 0)  # then `more` is 0, too: 524288 >> 20 is 0
         more = (change[:, None] * evidence + 524288) >> 20
         kept.weights[at] = np.clip(weights + more, -(2**26), 2**26)
-        more = ((bit * 65536 - whole) * total * 16 + 524288) >> 20
-        kept.final[s1] = np.clip(final + np.where(learns, more, 0), -(2**26), 2**26)
-        for k, one in enumerate(slot):
+        for k, one in enumerate(of_sums):
+            more = ((bit * 65536 - PROBABILITY[sums[k] + 2800]) * total * 16 + 524288) >> 20
+            more = np.where(learns | second, more, 0)
+            kept.final[k, one] = np.clip(kept.final[k, one] + more, -(2**26), 2**26)
+        for k, one in slot.items():
             both = kept.slots[k].get(one, NEW_SLOT)
             old, n = both >> 8, both & 255
             old += ((4194303 * bit - old) * SHARE[n]) >> 16
             kept.slots[k][one] = old << 8 | min(n + 1, 250)
         near = (middle + 64) >> 7
         for q in range(2):
-            m = kept.maps[q, selection[7 + q]]
+            m = kept.maps[q, maps[q]]
             m[near] += ((4194304 * bit - int(m[near])) * 3) >> 8
         return bit

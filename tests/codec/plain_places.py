@@ -10,7 +10,8 @@ import numpy as np
 
 MARGIN = 16  # pixels of paper on each side of the page
 MAX_CHAIN = 64  # pages that may depend on each other in a row, and the largest distance
-N_SETS, N_INPUTS, N_CONFIDENCES = 7, 27, 12
+N_CONFIDENCES = 12
+N_CONTEXTS, N_SETS, N_FINALS = {1: 24, 2: 32}, {1: 7, 2: 10}, {1: 1, 2: 4}  # by version
 
 
 class FormatError(ValueError):
@@ -113,17 +114,19 @@ class Copy:
 class Kept:
     """All that goes from a page to the pages that depend on it."""
 
-    MODELS = ("names", "steps", "drops", "sides", "starts")
+    MODELS = ("names", "steps", "drops", "sides", "starts", "begins")
     ARRAYS = ("weights", "uses", "final", "maps")
     LISTS = ("quiet", "quiet_n", "row", "row_n", "calm", "calm_n")
 
-    def __init__(self):
-        """Begin a chain."""
+    def __init__(self, version):
+        """Begin a chain of a file of this version."""
+        self.version = version
         self.names = Model((16, 16, 32, 96), 44)
         self.steps = Model((96, 192, 96, 64), 8)
-        self.drops = Model((192, 64), 5)
+        self.drops = Model((192, 64) if version == 1 else (192, 192, 64, 64), 5)
         self.sides = Model((64, 64), 16)
         self.starts = Model((64,), 16)
+        self.begins = Model((64,), 16)
         self.sizes = []
         self.first_pixel = [0]  # the number of the first pixel of each part, and of the next one
         self.offset, self.before, self.after = {}, {}, {}
@@ -132,10 +135,13 @@ class Kept:
         self.ranks = []  # for each part the indices of its copies
         self.on, self.seen = [], []
         # For each context: slot -> 256 * p + n. A slot that is not there has p = 2**21, n = 0.
-        self.slots = [{} for _ in range(24)]
-        self.weights = np.full((N_SETS, 1024, N_INPUTS * N_CONFIDENCES), 85439, np.int64)
-        self.uses = np.zeros((N_SETS, 1024), np.int64)
-        self.final = np.full((1024, N_SETS), 149796, np.int64)
+        self.slots = [{} for _ in range(N_CONTEXTS[version])]
+        n_sets, n_inputs = N_SETS[version], 3 + N_CONTEXTS[version]
+        shape = n_sets, 1024, n_inputs * N_CONFIDENCES
+        self.weights = np.full(shape, {1: 85439, 2: 65910}[version], np.int64)
+        self.uses = np.zeros((n_sets, 1024), np.int64)
+        shape = N_FINALS[version], 1024, n_sets
+        self.final = np.full(shape, {1: 149796, 2: 104857}[version], np.int64)
         bins = [PROBABILITY[clip(128 * b - 2048, -2047, 2047) + 2800] << 6 for b in range(33)]
         self.maps = np.tile(np.array(bins, np.int64), (2, 32768, 1))
         self.quiet, self.quiet_n = [549755813] * 256, [0] * 256
@@ -149,7 +155,7 @@ class Kept:
             setattr(other, name, getattr(self, name).copy())
         for name in (*self.LISTS, "sizes", "first_pixel", "offset", "before", "after"):
             setattr(other, name, getattr(self, name).copy())
-        other.n_lines = self.n_lines
+        other.version, other.n_lines = self.version, self.n_lines
         # Copies of pages that are finished never change, except that `rows` becomes the height.
         other.copies = list(self.copies)
         other.ranks = [list(one) for one in self.ranks]
@@ -287,7 +293,7 @@ class PlaceDecoder:
             h, w = kept.sizes[name]
             if height is None:
                 y = top + self.far(kept.starts, 0, 150, [((), 0)])
-                x = self.bits.number((self.W + 8191).bit_length()) - 4096
+                x = self.begin_of_line()
                 height = 256 * (y + h) - kept.offset.get(name, 0)
             else:
                 x = right + self.step(last, name, spaced)
@@ -295,6 +301,15 @@ class PlaceDecoder:
                 y = bottom - h
             right, last, spaced = x + w, name, 0
             self.place(name, y, x)
+
+    def begin_of_line(self):
+        """Decode the column of the first copy of a line."""
+        if self.kept.version > 1:
+            n = min(self.W + 64, 8192)
+            found = self.symbol(self.kept.begins, n, [((), 0)])
+            if found < n - 1:
+                return found - 32
+        return self.bits.number((self.W + 8191).bit_length()) - 4096
 
     def new_part(self):
         """Decode the size of a new part and add the part."""
@@ -341,8 +356,13 @@ class PlaceDecoder:
         """Decode where a copy stands; return the height of the line and the bottom row."""
         kept = self.kept
         known = name in kept.offset
-        expected = (height + kept.offset.get(name, 0) + 128) >> 8
-        contexts = [((name if known else -1,), 0), ((int(known),), 0)]
+        exact = height + kept.offset.get(name, 0) + 128
+        expected, part = exact >> 8, name if known else -1
+        contexts = [((part,), 0), ((int(known),), 0)]
+        if kept.version > 1:
+            quarter = (exact & 255) >> 6
+            contexts.insert(1, ((int(known), quarter), 0))
+            contexts.insert(0, ((part, quarter), 0))
         bottom = expected + self.far(kept.drops, -150, 150, contexts)
         if not known:
             kept.offset[name] = 256 * bottom - height

@@ -1,8 +1,8 @@
 """Files of every release decode for ever.
 
 A file of a release is added once and never written again; beside it lies a TIFF file of its pages.
-Before the first release: ``hcnet compress tests/codec/released/first.tif -o
-tests/codec/released/first.hcz --force``.
+Before the first release with version 2: ``hcnet compress tests/codec/released/second.tif -o
+tests/codec/released/second.hcz --force``; first.hcz has version 1, which is not written any more.
 """
 
 from pathlib import Path
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hcnet.codec import Reader
+from hcnet.codec.container import VERSION
 from hcnet.image_files.bilevel import read_pages
 
 FILES = sorted((Path(__file__).parent / "released").glob("*.hcz"))
@@ -26,5 +27,8 @@ def test_files_of_a_release_decode(path):
             assert reader.info(number) == info
 
 
-def test_there_is_a_file_of_the_first_release():
-    assert "first" in {path.stem for path in FILES}
+def test_there_is_a_file_of_each_version():
+    versions = {path.stem: path.read_bytes()[8] for path in FILES}
+    assert versions["first"] == 1
+    assert versions["second"] == 2
+    assert set(versions.values()) == set(range(1, VERSION + 1))

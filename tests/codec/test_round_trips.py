@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hcnet.codec import Reader, compress, decompress
+from hcnet.codec.container import VERSION
 from hcnet.codec.page_coder import State, decode_page, encode_page
 
 SETTINGS = settings(
@@ -58,9 +59,10 @@ def some_parts(rng, shape):
 
 
 def round_trips(rng, count):
-    """Pages with parts at any places, in groups that share what they have learned."""
+    """Pages with parts at any places, in groups that share what they have learned; all versions."""
     for first in range(0, count, 50):
-        written, read = State(), State()
+        version = 1 + first // 50 % VERSION
+        written, read = State(version), State(version)
         several = int(rng.integers(1, 9))
         sizes = rng.integers(1, 12, (several, 2))
         for _ in range(min(50, count - first)):

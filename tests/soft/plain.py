@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hcnet.soft import copying
-from hcnet.soft.coding import NO_ROW, TEMPLATE
+from hcnet.soft.coding import CONTEXTS, NO_ROW, RENDERINGS, TEMPLATE
 from hcnet.soft.parts import Parts
 from hcnet.soft.pieces import Pieces
 
@@ -95,12 +95,26 @@ def copy_area(pieces, i, parts, k, corner):
     return max(top, 1), min(bottom, H - 1), max(left, 1), min(right, W - 1)
 
 
-def copy_bits(pieces, i, parts, k, shift, own, cost):
-    """Bits of a piece given a part, from which it is left out if it is its own."""
+def rendering_bits(pieces, i, parts, k, shift, own, cost):
+    """Bits of a piece in each rendering of a part, from which it is left out if it is its own."""
     copy, corner = drawn(pieces, i, parts, k, shift)
     area = copy_area(pieces, i, parts, k, corner)
     contexts = copy_contexts(canvas(parts, k) - own * copy, parts.n[k] - own, copy, area)
-    return math.fsum(float(cost[context, value]) for context, value in contexts)
+    pixels = [cost[context, value].astype(float) for context, value in contexts]
+    return np.sum([cost[CONTEXTS, 1].astype(float), *pixels], axis=0)
+
+
+def copy_bits(*given):
+    """The same in all renderings together."""
+    return float(-np.logaddexp2.reduce(-rendering_bits(*given)))
+
+
+def one_rendering(cost):
+    """A table of pixels for all renderings alike, of which the first costs nothing."""
+    name = np.zeros((1, 2, RENDERINGS))
+    name[:, :, 1:] = 1000
+    pixels = np.repeat(np.asarray(cost)[:, :, None], RENDERINGS, axis=2)
+    return np.concatenate([pixels, name]).astype(np.float32)
 
 
 def template_contexts(page):

@@ -16,26 +16,35 @@ def made():
     assigned = np.arange(11) % 2
     shift = rng.integers(-2, 3, (11, 2))
     shift[:2] = 0
-    cost = rng.uniform(0.1, 5, (coding.CONTEXTS, 2)).astype(np.float32)
+    cost = rng.uniform(0.1, 5, coding.TABLE).astype(np.float32)
     return pieces, plain.parts_of(pieces, assigned, shift), assigned, shift, cost
 
 
 @pytest.mark.parametrize("own", [0, 1])
 def test_bits_of_copies_are_those_of_their_pixels_in_context(made, own):
     pieces, parts, assigned, shift, cost = made
-    counts = np.zeros((coding.CONTEXTS, 2))
+    counts = np.zeros(coding.TABLE)
     bits = coding.price(pieces.arrays(), parts.arrays(), assigned, shift, own, cost, counts)
     expected = [
         plain.copy_bits(pieces, i, parts, k, shift[i], own, cost) for i, k in enumerate(assigned)
     ]
-    np.testing.assert_allclose(bits, expected, rtol=1e-12)
-    # The contexts that were counted are those that were priced.
-    np.testing.assert_allclose((counts * cost).sum(), bits.sum(), rtol=1e-6)
+    np.testing.assert_allclose(bits, expected, rtol=1e-4)  # sums in single precision
+    # Each copy is counted in all renderings, with their probabilities; so are its pixels.
+    area = 0
+    renderings = np.zeros(coding.RENDERINGS)
+    for i, k in enumerate(assigned):
+        each = plain.rendering_bits(pieces, i, parts, k, shift[i], own, cost)
+        renderings += np.exp2(expected[i] - each)
+        _, corner = plain.drawn(pieces, i, parts, k, shift[i])
+        top, bottom, left, right = plain.copy_area(pieces, i, parts, k, corner)
+        area += (bottom - top) * (right - left)
+    np.testing.assert_allclose(counts[-1, 1], renderings, rtol=1e-2, atol=1e-6)
+    assert counts[:-1].sum() == pytest.approx(area)
 
 
 def test_a_copy_that_is_left_out_costs_what_it_costs_without_it(made):
     pieces, parts, assigned, shift, cost = made
-    none = np.zeros((0, 2))
+    none = coding.NO_COUNTS
     given = pieces.arrays(), parts.arrays(), assigned, shift
     own = coding.price(*given, 1, cost, none)
     for i, k in enumerate(assigned):
@@ -53,7 +62,7 @@ def test_a_piece_that_is_its_part_has_no_price(made):
     pieces, _, _, _, cost = made
     alone, shift = np.arange(len(pieces)), np.zeros((len(pieces), 2), np.int64)
     parts = plain.parts_of(pieces, alone, shift)
-    bits = coding.price(pieces.arrays(), parts.arrays(), alone, shift, 1, cost, np.zeros((0, 2)))
+    bits = coding.price(pieces.arrays(), parts.arrays(), alone, shift, 1, cost, coding.NO_COUNTS)
     assert not bits.any()
 
 
@@ -68,8 +77,8 @@ def test_levels_have_the_bounds_that_the_design_says():
     parts = plain.parts_of(pieces, assigned, shift)
     cost = np.zeros((coding.LEVELS, 4096, 2), np.float32)
     cost += 10.0 ** np.arange(coding.LEVELS, dtype=np.float32)[:, None, None]
-    cost = cost.reshape(-1, 2)
-    given = pieces.arrays(), parts.arrays(), assigned, shift, 0, cost, np.zeros((0, 2))
+    cost = plain.one_rendering(cost.reshape(-1, 2))
+    given = pieces.arrays(), parts.arrays(), assigned, shift, 0, cost, coding.NO_COUNTS
     bits = coding.price(*given)
     # Shares (on + 0.12) / (5 + 0.4): 0.02, 0.2, 0.6, 0.8, 0.948; two corners have the last, too.
     np.testing.assert_array_equal(bits, np.full(5, 75 + 10 + 100 + 4 * 1000))
@@ -114,20 +123,39 @@ def test_the_table_of_a_page_is_its_frequencies():
 
 def test_rare_contexts_take_over_from_smaller_ones():
     rng = np.random.default_rng(3)
-    counts = np.where(rng.random((coding.CONTEXTS, 2)) < 0.02, rng.integers(1, 40, 2), 0.0)
+    counts = np.where(rng.random(coding.TABLE) < 0.02, rng.integers(1, 40, coding.TABLE), 0.0)
+    counts[-1] = 0
+    counts[-1, 1] = rng.integers(0, 50, coding.RENDERINGS)
     cost = channel.part_cost(counts)
-    table = counts.reshape(coding.LEVELS, 256, 16, 2)
+    together = counts[:-1].sum(axis=2)
+    table = together.reshape(coding.LEVELS, 256, 16, 2)
     straight = 0b01011010  # W, N, S and E among NW, W, SW, N, S, NE, E, SE
-    for c in [*rng.integers(coding.CONTEXTS, size=30), *np.flatnonzero(counts.sum(axis=1))[:30]]:
+    for c in [*rng.integers(coding.CONTEXTS, size=30), *np.flatnonzero(together.sum(axis=1))[:30]]:
         level, around, before = c // 4096, c // 16 % 256, c % 16
         same = (np.arange(256) & straight) == (around & straight)
         none = table[level, :, before].sum(axis=0)
         four = table[level, same, before].sum(axis=0)
-        p = (none[1] + channel.ALONE) / (none.sum() + 2 * channel.ALONE)
-        for own in (four, counts[c]):
-            p = (own[1] + channel.FEWER * p) / (own.sum() + channel.FEWER)
-        p = np.clip(p, channel.LEAST, 1 - channel.LEAST)
-        np.testing.assert_allclose(cost[c], -np.log2([1 - p, p]), rtol=1e-5)
+        for r in range(coding.RENDERINGS):
+            p = (none[1] + channel.ALONE) / (none.sum() + 2 * channel.ALONE)
+            for own in (four, together[c], counts[c, :, r]):
+                p = (own[1] + channel.FEWER * p) / (own.sum() + channel.FEWER)
+            p = np.clip(p, channel.LEAST, 1 - channel.LEAST)
+            np.testing.assert_allclose(cost[c, :, r], -np.log2([1 - p, p]), rtol=1e-5)
+    shares = counts[-1, 1] + channel.ALONE
+    np.testing.assert_allclose(cost[-1, 1], -np.log2(shares / shares.sum()), rtol=1e-5)
+
+
+def test_before_any_copy_a_shift_moves_edges_and_darkness_all():
+    p = channel.chances(channel.start_cost()).reshape(-1, coding.RENDERINGS)[:-1]
+    p = p.reshape(coding.LEVELS, 256, 16, coding.RENDERINGS)
+    usual, west = channel.AS_SEEN.index((0, 0, 0)), 0b11100000  # the part is on to the left
+    right, down = channel.AS_SEEN.index((0, 1, 0)), channel.AS_SEEN.index((1, 0, 0))
+    assert (p[:, west, :, right] > p[:, west, :, usual] + 0.005).all()
+    np.testing.assert_allclose(p[:, west, :, down], p[:, west, :, usual])
+    np.testing.assert_allclose(p[..., right][:, [0, 255]], p[..., usual][:, [0, 255]])
+    thin, bold = channel.AS_SEEN.index((0, 0, -1)), channel.AS_SEEN.index((0, 0, 1))
+    assert (p[..., thin] < p[..., usual]).all()
+    assert (p[..., bold] > p[..., usual]).all()
 
 
 def test_chances_are_kept_to_the_bit():

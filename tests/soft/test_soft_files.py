@@ -27,7 +27,7 @@ def test_a_file_holds_the_same_model(soft, saved, scan):
     assert again.score(scan.images) == soft.score(scan.images)
     assert again.compression_ratio_ == soft.compression_ratio_
     assert again.get_params() == soft.get_params()
-    assert saved.stat().st_size < 700_000
+    assert saved.stat().st_size < 1_300_000  # 0.9 MB of them are the table of the channel
 
 
 def small(**changes):
@@ -39,7 +39,7 @@ def small(**changes):
         "alone": np.array([20.0, 12.5]),
         "total": 900.0,
         "levels": np.array([[-7, 2], [0, 0]]),
-        "chance": np.full(coding.CONTEXTS, 0.5, np.float32),
+        "chance": np.full(coding.TABLE[::2], 0.5, np.float32),
         "chance_alone": np.full(1 << len(TEMPLATE), 0.25, np.float32),
         "image_size": (20, 30),
     }
@@ -72,7 +72,7 @@ BAD = {
     "levels of other parts": {"levels": np.zeros((3, 2), np.int64)},
     "fewer than no copies in lines": {"levels": np.array([[0, 1], [0, -1]])},
     "no total": {"total": 0.0},
-    "chances above one": filled("chance", coding.CONTEXTS, 1.5, np.float32),
+    "chances above one": filled("chance", coding.TABLE[::2], 1.5, np.float32),
     "chances that are no numbers": filled("chance_alone", 1 << len(TEMPLATE), np.nan, np.float32),
     "too few chances": filled("chance", 9, 0.5, np.float32),
     # The product is 2**64, which is 0 for 64 bits.
@@ -126,7 +126,7 @@ EDGE = {
     "many copies": {"copies": np.full(2, kinds.LARGEST_COUNT)},
     "the largest total": {"total": float(kinds.LARGEST_COUNT)},
     "the smallest total": {"total": 1.0},
-    "sure chances": filled("chance", coding.CONTEXTS, 1, np.float32),
+    "sure chances": filled("chance", coding.TABLE[::2], 1, np.float32),
     "impossible chances": filled("chance_alone", 1 << len(TEMPLATE), 0, np.float32),
     "expensive parts": {"alone": np.full(2, 1e12)},
 }

@@ -61,6 +61,7 @@ class Expected(NamedTuple):
     mean: NDArray[np.int32]  # of ink in all copies
     seen: NDArray[np.uint8]  # confidence, by the number of copies
     nearest: NDArray[np.uint8]  # the pixel of the nearest copy
+    second: NDArray[np.uint8]  # of the second nearest
     dark: NDArray[np.uint8]
     owner: NDArray[np.int32]  # the pixel of the part
 
@@ -72,6 +73,7 @@ def new_expected(width: int) -> Expected:
         np.zeros(shape, np.uint8),
         np.zeros(shape, np.int32),
         np.zeros(shape, np.int32),
+        np.zeros(shape, np.uint8),
         np.zeros(shape, np.uint8),
         np.zeros(shape, np.uint8),
         np.full(shape, AS_DARK, np.uint8),
@@ -89,6 +91,7 @@ def clear(expected, y):
         expected.mean[r, x] = 0
         expected.seen[r, x] = 0
         expected.nearest[r, x] = 0
+        expected.second[r, x] = 0
         expected.dark[r, x] = AS_DARK
         expected.owner[r, x] = NO_OWNER
 
@@ -141,11 +144,15 @@ def expect(copies, shapes, expected, tables, i, base, y, sums, nearby):
             n_others += 1
     for v in range(max(now, 0), min(now + AHEAD, h)):
         best, least, n = -1, 1 << 40, 0
+        second, more = -1, 1 << 40
         for j in range(n_others):
             if others[j, 1] > v:
                 n += 1
                 if others[j, 2] <= least:
+                    second, more = best, least
                     best, least = others[j, 0], others[j, 2]
+                elif others[j, 2] <= more:
+                    second, more = others[j, 0], others[j, 2]
         for u in range(w):
             sums[u] = 0
         weights = 0
@@ -177,6 +184,9 @@ def expect(copies, shapes, expected, tables, i, base, y, sums, nearby):
                 expected.nearest[r, x] = mean > 32768
                 if best >= 0:
                     expected.nearest[r, x] = copies.ink[best + v * w + u]
+                expected.second[r, x] = expected.nearest[r, x]
+                if second >= 0:
+                    expected.second[r, x] = copies.ink[second + v * w + u]
                 if v == now:
                     expected.dark[r, x] = dark
                 expected.level[r, x] = level_of(p)

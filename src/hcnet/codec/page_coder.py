@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.codec import arithmetic, lines
-from hcnet.codec.contexts import MARGIN, N_PAGE, N_PARTS, N_SLOTS
+from hcnet.codec.contexts import MARGIN, N_SLOTS, contexts_of
 from hcnet.codec.copies import COMPARED, Copies, Shapes, new_expected
-from hcnet.codec.mixing import BINS, OTHERS, SHARE, new_mixture, new_scratch
+from hcnet.codec.mixing import BINS, SHARE, new_mixture, new_scratch
 from hcnet.codec.pixels import code_rows, events_of, new_progress, new_quiet
 from hcnet.codec.places import IntArray, Places, fitting
 from hcnet.codec.symbols import Stream
@@ -19,7 +19,6 @@ from hcnet.engine.driver import look
 from hcnet.images import BoolArray
 from hcnet.memory import check_memory
 
-N_INPUTS = OTHERS + N_PAGE + N_PARTS
 # Pixels that are coded between two looks at the clock.
 CHUNK = 1 << 16
 # Bytes that a copy of a part takes: what others have missed of it, and its first events; for each
@@ -28,15 +27,19 @@ PER_COPY, PER_ROW = 4 * COMPARED + 400, 240
 
 
 class State:
-    """What the pages of one document share: statistics, and the copies of parts so far."""
+    """What the pages of one document share: statistics, and the copies of parts so far.
 
-    def __init__(self) -> None:
+    `version` is that of the format.
+    """
+
+    def __init__(self, version: int) -> None:
         evidence = tables().probability[
             np.clip(128 * np.arange(BINS) - 2048, -2047, 2047) + MIXTURE
         ]
-        self.mixture = new_mixture(N_SLOTS, N_INPUTS, evidence.astype(np.int64) << (SHARE - 16))
+        self.version = version
+        self.mixture = new_mixture(version, N_SLOTS, evidence.astype(np.int64) << (SHARE - 16))
         self.quiet = new_quiet()
-        self.places = Places()
+        self.places = Places(version)
         self.part = np.zeros(0, np.int64)  # of every copy
         self.ink = np.zeros(0, np.uint8)  # of all copies
         self.on = np.zeros(0, np.int32)  # of all pixels of parts
@@ -116,14 +119,21 @@ def _code_pixels(
     of_page = sizes[rows[:, 0]]
     events = events_of(top[base:], left[base:], of_page[:, 0], of_page[:, 1], height)
     width = canvas.shape[1]
-    progress, expected, scratch = new_progress(width), new_expected(width), new_scratch(N_INPUTS)
+    progress, expected, scratch = (
+        new_progress(width),
+        new_expected(width),
+        new_scratch(state.version),
+    )
     sums = np.zeros(int(sizes[:, 1].max(initial=1)), np.int32)
+    n_slots = contexts_of(state.version)[len(events) > 0]
     step = max(CHUNK // width, 1)
     for begin in range(0, height, step):
         look()
         end = min(begin + step, height)
         stream.room((end - begin) * (width + 1))
         code_rows(
+            state.version,
+            n_slots,
             begin,
             end,
             canvas,

@@ -14,10 +14,9 @@ from hcnet.codec.arithmetic import code
 from hcnet.codec.contexts import (
     ABOVE,
     MARGIN,
-    N_PAGE,
-    N_PARTS,
     REACH,
     Runs,
+    more_page_contexts,
     page_contexts,
     page_selections,
     part_contexts,
@@ -168,6 +167,8 @@ def _event(event, page, copies, shapes, expected, tables, base, y, sums, nearby)
 
 @entry
 def code_rows(
+    version,
+    n_slots,
     first,
     last,
     page,
@@ -194,7 +195,6 @@ def code_rows(
     column, above, at, runs = progress
     width = page.shape[1] - 2 * MARGIN
     parts = events.shape[0] > 0
-    n_slots = N_PAGE + N_PARTS if parts else N_PAGE
     rows = np.zeros(ABOVE + 1, np.int64)
     nearby = np.zeros((COMPARED, 3), np.int64)
     slot, selection = scratch.slot, scratch.selection
@@ -272,14 +272,16 @@ def code_rows(
             else:
                 selection[BY_RUNS] = page_contexts(rows, runs, x, run, slot)
                 level = 0
+                if version > 1:
+                    more_page_contexts(tables, rows, runs, x, run, slot, selection)
                 if parts:
-                    level = part_contexts(rows, expected, y, x, slot, selection)
+                    level = part_contexts(version, rows, expected, y, x, slot, selection)
                 else:
                     page_selections(rows, slot, selection)
                 # Memory is waited for meanwhile: the last pixel is learned only now.
                 fetch(mixture, scratch, n_slots)
                 if unlearned >= 0:
-                    learn(mixture, tables, scratch, n_slots, unlearned)
+                    learn(version, mixture, tables, scratch, n_slots, unlearned)
                 for q in range(1, OTHERS):
                     evidence[q] = 0
                     weight[q] = q
@@ -288,7 +290,7 @@ def code_rows(
                     evidence[2] = tables.evidence[_within(expected.mean[r, x]) >> 4]
                     weight[1] += ROW * np.int64(expected.seen[r, x])
                     weight[2] += ROW * np.int64(expected.seen[r, x])
-                p = predict(mixture, tables, scratch, n_slots)
+                p = predict(version, mixture, tables, scratch, n_slots)
                 bit = code(coder, data, decode, bit, p)
                 unlearned = bit
             if decode:
@@ -306,4 +308,4 @@ def code_rows(
         at[0] = e
         at[1] = 0 if any_ink else at[1] + 1
     if unlearned >= 0:
-        learn(mixture, tables, scratch, n_slots, unlearned)
+        learn(version, mixture, tables, scratch, n_slots, unlearned)

@@ -22,6 +22,9 @@ SPACE = 0.18
 LARGEST, PAGE = 1 << 12, 1 << 24
 # Most lines of a page, most symbols of a copy and its line, and work beside them.
 MOST_LINES, SYMBOLS, FIXED = 1 << 20, 9, 2000
+# Columns that have a symbol for the beginning of a line: those of the page, so many before it and
+# after it, and not more than so many.
+BESIDE, MOST_COLUMNS = 32, 1 << 13
 # How lines and parts learn, in 256ths of an error: the height of a line, the height of a part over
 # it, the room around a part.  Larger errors, in 256ths of a pixel, are of something else.
 LINE_RATE, PART_RATE, ROOM_RATE = 179, 13, 32
@@ -36,10 +39,15 @@ def fitting(
     inside = (top_left >= -LARGEST) & (top_left < np.array(shape) + LARGEST) & (size <= LARGEST)
     kept = inside.all(axis=1)
     placements, (height, width) = placements[kept], size[kept].T
-    each = SYMBOLS * PER_SYMBOL + FIXED + 3 * (n_parts + len(sizes))
+    each = SYMBOLS * PER_SYMBOL + FIXED + 3 * (n_parts + len(sizes)) + columns(shape[1])
     spent = [int((height * width).sum()), int(height.sum()), each * len(placements)]
     fits = all(one <= most for one, most in zip(spent, limits(shape[0] * shape[1]), strict=True))
     return placements if fits else placements[:0]
+
+
+def columns(width: int) -> int:
+    """How many symbols there are for the beginning of a line; the last is for all other columns."""
+    return min(width + 2 * BESIDE, MOST_COLUMNS)
 
 
 @dataclass
@@ -54,14 +62,20 @@ class Line:
 
 
 class Places:
-    """Codes the places of parts; learns from page to page."""
+    """Codes the places of parts; learns from page to page.
 
-    def __init__(self) -> None:
+    The first version of the format writes out where lines begin, and has fewer contexts for where
+    parts stand.
+    """
+
+    def __init__(self, version: int) -> None:
+        self.version = version
         self.names = Symbols((16, 16, 32, 96), 44)
         self.steps = Symbols((96, 192, 96, 64), 8)
-        self.drops = Symbols((192, 64), 5)
+        self.drops = Symbols((192, 64) if version == 1 else (192, 192, 64, 64), 5)
         self.sides = Symbols((64, 64), 16)
         self.starts = Symbols((64,), 16)
+        self.begins = Symbols((64,), 16)
         self.sizes: list[Size] = []  # of the parts so far
         self.offset: dict[int, int] = {}  # of a part from its line, in 256ths of a pixel
         self.before: dict[int, int] = {}  # room that a part leaves before it, in 256ths
@@ -117,7 +131,7 @@ class Places:
             h, w = self.sizes[name]
             if line.height is None:
                 y = top + self._far(stream, self.starts, y - top, 0, DROP, [((), 0)])
-                x = stream.number(x + LARGEST, shape[1] + 2 * LARGEST) - LARGEST
+                x = self._begin(stream, shape[1], x)
                 line.height = 256 * (y + h) - self.offset.get(name, 0)
             else:
                 x = self._step(stream, line, name, x)
@@ -152,6 +166,16 @@ class Places:
             raise ValueError(f"it has a part of {h} × {w} pixels")
         return h, w
 
+    def _begin(self, stream: Stream, width: int, x: int) -> int:
+        """Code where the first part of a line begins."""
+        if self.version > 1:
+            n = columns(width)
+            inside = 0 <= x + BESIDE < n - 1
+            found = self.begins.code(stream, x + BESIDE if inside else n - 1, n, [((), 0)])
+            if found < n - 1:
+                return found - BESIDE
+        return stream.number(x + LARGEST, width + 2 * LARGEST) - LARGEST
+
     def _step(self, stream: Stream, line: Line, name: int, x: int) -> int:
         """Code where a part begins, after the one before it."""
         last, spaced = line.last, line.spaced
@@ -173,8 +197,12 @@ class Places:
     def _drop(self, stream: Stream, line: Line, height: int, name: int, bottom: int) -> int:
         """Code where a part ends below, from the height of its line."""
         known = name in self.offset
-        expected = (height + self.offset.get(name, 0) + 128) >> 8
-        contexts = [((name if known else -1,), 0), ((known,), 0)]
+        exact = height + self.offset.get(name, 0) + 128
+        expected, part = exact >> 8, name if known else -1
+        contexts: list[Context] = [((part,), 0), ((known,), 0)]
+        if self.version > 1:
+            quarter = (exact & 255) >> 6
+            contexts = [((part, quarter), 0), contexts[0], ((known, quarter), 0), contexts[1]]
         bottom = expected + self._far(stream, self.drops, bottom - expected, -DROP, DROP, contexts)
         if not known:
             self.offset[name] = 256 * bottom - height

@@ -26,7 +26,7 @@ from hcnet.memory import NotEnoughMemoryError, check_memory
 # Pages of more pixels are refused unless asked for: an A0 sheet at 300 dpi has half of them.
 MAX_PIXELS = 2**28
 # Bytes that decoding takes at most, beside the payload, and for each pixel.
-STATE_BYTES, PIXEL_BYTES = 160 * 2**20, 4
+STATE_BYTES, PIXEL_BYTES = 240 * 2**20, 4
 LARGER = "decode it on a larger machine"
 # Bytes of a file that are read at a time.
 CHUNK = 2**20
@@ -113,7 +113,7 @@ class Reader:
         self._after = None  # an error must not leave half a state
         for number in reversed(chain):
             head, payload = self._payload(number)
-            state = State() if state is None else state
+            state = State(self._version) if state is None else state
             pixels = self._decode(number, head, payload, state)
         assert state is not None
         self._after = chain[0], state
@@ -169,11 +169,12 @@ class Reader:
         if len(beginning) < HEADER.size:
             raise ValueError(f"{self._name} is cut off within its first bytes; get it again.")
         _, version, flags = HEADER.unpack(beginning)
-        if version != container.VERSION or flags:
+        if not 1 <= version <= container.VERSION or flags:
             raise ValueError(
                 f"{self._name} has file version {version} with flags {flags:#x}, and this hcnet "
-                f"reads version {container.VERSION} without flags; update hcnet."
+                f"reads versions 1 to {container.VERSION} without flags; update hcnet."
             )
+        self._version = version
         try:
             return self._starts_of_index()
         except ValueError as error:

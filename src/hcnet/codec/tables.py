@@ -41,6 +41,7 @@ class Tables(NamedTuple):
     rate: NDArray[np.int16]  # of learning weights, by how often they were used
     weight: NDArray[np.int32]  # of an earlier copy, by the pixels it missed more than the best
     digits: NDArray[np.int8]  # of a number in binary, up to 15
+    ones: NDArray[np.int8]  # among the digits of a number below 128
 
 
 @cache
@@ -69,4 +70,5 @@ def tables() -> Tables:
         np.array(rate, np.int16),
         np.array(weight, np.int32),
         np.array(digits, np.int8),
+        np.array([n.bit_count() for n in range(128)], np.int8),
     )

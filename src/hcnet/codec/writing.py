@@ -142,14 +142,14 @@ class Writer:
         self._tell(begin + whole)
         placements, sizes = placed(search, len(pages))
         del search
-        state, records = State(), []
+        state, records = State(container.VERSION), []
         for k, ((pixels, info), rows) in enumerate(zip(pages, placements, strict=True)):
             payload = encode_page(pixels, rows, sizes, state, self._fast)
             records.append(container.page_record(pixels, info, int(k > 0), payload))
             self._tell(self._done + self._each)
         del state  # before there is another: it is the largest thing in memory
         if self._verify:
-            state = State()
+            state = State(container.VERSION)
         for record, (pixels, info) in zip(records, pages, strict=True):
             if self._verify:
                 compare(record, pixels, info, state)

@@ -61,7 +61,7 @@ def _compress_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "images",
         nargs="+",
-        type=Path,
+        type=command.path,
         metavar="IMAGES",
         help="black-and-white image files, TIFF files with many pages, folders",
     )
@@ -164,9 +164,8 @@ def _dots_per_inch(resolution: Resolution | None) -> tuple[float, float] | None:
 
 
 def _decompress_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="a file that compress wrote (.hcz)")
-    help = "folder for the images, which is created"
-    parser.add_argument("--output", "-o", type=Path, required=True, metavar="DIR", help=help)
+    parser.add_argument("file", type=command.path, metavar="FILE", help="a file of compress (.hcz)")
+    command.add_folder(parser, "folder for the images, which is created")
     command.add_force(parser)
     parser.add_argument(
         "--page",

@@ -186,5 +186,5 @@ _KNOWN = kinds.object_of(
     ink=kinds.binary_array((None,), np.uint8),
     assigned=kinds.array(np.int64, (None,), 0),
     shift=kinds.array(np.int64, (None, 2), -kinds.LARGEST_SIDE, kinds.LARGEST_SIDE),
-    cost=kinds.array(np.float32, (coding.CONTEXTS, 2), 0, 1000),
+    cost=kinds.array(np.float32, coding.TABLE, 0, 1000),
 )

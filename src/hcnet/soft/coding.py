@@ -18,8 +18,13 @@ from hcnet.engine.cpu_compilation import called, entry, inlined
 
 LEVELS = 5
 CONTEXTS = LEVELS * 256 * 16
+# A shape comes out in several renderings: shifted by a fraction of a pixel, thin or bold.  A table
+# has the bits of a pixel for each; its last row has the bits of the renderings themselves.
+RENDERINGS = 11
+TABLE = CONTEXTS + 1, 2, RENDERINGS
 NOTHING = np.zeros(0, np.float32)
 NO_TABLE = np.zeros((0, 2), np.float32)
+NO_COUNTS = np.zeros((0, 2, RENDERINGS))
 # The row of a piece that stands in no line of text.
 NO_ROW = -(2**31)
 # Rows that a copy may have in a line, and by how many copies of a part differ: lines are found to a
@@ -168,41 +173,74 @@ def _column(sums, base, q, W, own, scratch, m):
     return 4 * a + 2 * b + c
 
 
+@inlined
+def _context(sums, base, q, W, own, scratch, m, a, b, c):
+    """The context of a pixel of a copy, whose columns of the part's majority are known."""
+    around = a * 32 + (b >> 2) * 16 + (b & 1) * 8 + c
+    before = scratch[q - 1] + 2 * scratch[q - W - 1] + 4 * scratch[q - W]
+    before += 8 * scratch[q - W + 1]
+    return (_level(sums[base + q] - own * scratch[q], m) * 256 + around) * 16 + before
+
+
 @called
 def coded(sums, base, W, m, own, scratch, area, cost, counts, against):
-    """Bits of the pixels in an area (top, bottom, left, right) of a canvas, given its part.
+    """Bits of the pixels in an area (top, bottom, left, right) given its part; the rendering.
+
+    The pixels have the probability of all renderings together, so that none has to be named.  The
+    one that is returned is the most probable.
 
     The copy lies in `scratch`; with `own` = 1 it is one of the m + 1 copies that `sums` counts,
-    and left out.  Counts the pixels by context in `counts`, if that is not empty.  If `against` is
-    not empty, it has bits of each pixel that are subtracted, if they are positive; pixels away from
-    the ink of the part are then left out, since they may belong to another.  Pixels where it is
-    negative are left out.
+    and left out.  Counts the pixels by context in `counts`, if that is not empty, in each rendering
+    with its probability.  If `against` is not empty, it has bits of each pixel that are subtracted,
+    if they are positive; pixels away from the ink of the part are then left out, since they may
+    belong to another.  Pixels where it is negative are left out.
     """
     top, bottom, left, right = area
-    bits = 0.0
+    bits = cost[CONTEXTS, 1].copy()
+    subtracted = 0.0
+    weight = np.zeros(RENDERINGS)
     learn = counts.size > 0
-    for y in range(top, bottom):
-        q = y * W + left - 1
-        a = _column(sums, base, q, W, own, scratch, m)
-        b = _column(sums, base, q + 1, W, own, scratch, m)
-        for x in range(left, right):
-            q = y * W + x
-            c = _column(sums, base, q + 1, W, own, scratch, m)
-            o = scratch[q]
-            around = a * 32 + (b >> 2) * 16 + (b & 1) * 8 + c
-            before = scratch[q - 1] + 2 * scratch[q - W - 1] + 4 * scratch[q - W]
-            before += 8 * scratch[q - W + 1]
-            level = _level(sums[base + q] - own * o, m)
-            a, b = b, c
-            context = (level * 256 + around) * 16 + before
-            if against.size:
-                if against[q] < 0 or (against[q] > 0 and level == 0 and around == 0):
+    for again in range(1 + learn):
+        for y in range(top, bottom):
+            q = y * W + left - 1
+            a = _column(sums, base, q, W, own, scratch, m)
+            b = _column(sums, base, q + 1, W, own, scratch, m)
+            for x in range(left, right):
+                q = y * W + x
+                c = _column(sums, base, q + 1, W, own, scratch, m)
+                context = _context(sums, base, q, W, own, scratch, m, a, b, c)
+                a, b = b, c
+                o = scratch[q]
+                if again:
+                    for r in range(RENDERINGS):
+                        counts[context, o, r] += weight[r]
                     continue
-                bits -= against[q]
-            bits += cost[context, o]
-            if learn:
-                counts[context, o] += 1
-    return bits
+                if against.size:
+                    if against[q] < 0 or (against[q] > 0 and context < 16):
+                        continue
+                    subtracted += against[q]
+                for r in range(RENDERINGS):
+                    bits[r] += cost[context, o, r]
+        best = np.argmin(bits)
+        total = 0.0
+        for r in range(RENDERINGS):
+            weight[r] = 2.0 ** (bits[best] - bits[r])
+            total += weight[r]
+        weight /= total
+    if learn:
+        for r in range(RENDERINGS):
+            counts[CONTEXTS, 1, r] += weight[r]
+    return bits[best] - np.log2(total) - subtracted, best
+
+
+@called
+def pixel_bits(sums, base, q, W, m, scratch, rendering, cost):
+    """Bits of one pixel of a copy in a rendering."""
+    a = _column(sums, base, q - 1, W, 0, scratch, m)
+    b = _column(sums, base, q, W, 0, scratch, m)
+    c = _column(sums, base, q + 1, W, 0, scratch, m)
+    context = _context(sums, base, q, W, 0, scratch, m, a, b, c)
+    return cost[context, scratch[q], rendering]
 
 
 @inlined
@@ -232,7 +270,7 @@ def _left_out(pieces, i, y0, x0, H, W):
 
 @called
 def copy_bits(pieces, i, parts, k, dy, dx, own, cost, counts, scratch):
-    """Bits of a piece as a copy of a part; with `own` it is one of its copies, and left out."""
+    """Bits of a piece as a copy of a part, and its rendering; with `own` it is left out."""
     height, width, reference, _, hidden = pieces[2:]
     sums, first, tall, wide, centre, n, box, _, _, _ = parts
     H, W = tall[k], wide[k]
@@ -289,7 +327,7 @@ def price(pieces, parts, assigned, shift, own, cost, counts):
     for i in range(assigned.size):
         k = assigned[i]
         if k >= 0 and n[k] > own:
-            bits[i] = copy_bits(
+            bits[i], _ = copy_bits(
                 pieces, i, parts, k, shift[i, 0], shift[i, 1], own, cost, counts, scratch
             )
     return bits

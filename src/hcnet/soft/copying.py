@@ -11,9 +11,9 @@ from hcnet.engine.cpu_compilation import called, entry, inlined
 from hcnet.soft.coding import (
     NO_ROW,
     NO_TABLE,
-    NOTHING,
-    coded,
+    RENDERINGS,
     copy_bits,
+    pixel_bits,
     row_bits,
     template_context,
 )
@@ -230,33 +230,31 @@ def _cheapest(pieces, i, parts, near, shifts, found, block, cost, place, alone, 
     best, bits = -1, np.inf
     for j in range(found):
         k, dy, dx = near[j], shifts[j, 0], shifts[j, 1]
-        b = copy_bits(pieces, i, parts, k, dy, dx, 0, cost, none, scratch)
+        b, rendering = copy_bits(pieces, i, parts, k, dy, dx, 0, cost, none, scratch)
         r = pieces[5][i]
         r -= dy if r != NO_ROW else 0
         b += place + row_bits(r, level[k, 0], level[k, 1]) - np.log2(parts[5][k])
         if broken:
-            b -= _lacking(parts, k, cost, alone, lacking, scratch, patch)
+            b -= _lacking(parts, k, rendering, cost, alone, lacking, scratch, patch)
         if b < bits and not _copy_differs(pieces, i, parts, k, dy, dx, block, above, broken):
             best, bits = j, b
     return best, bits
 
 
 @called
-def _lacking(parts, k, cost, alone, share, scratch, patch):
+def _lacking(parts, k, rendering, cost, alone, share, scratch, patch):
     """Bits saved if rectangles of a copy without ink are coded without its part, the best first.
 
     The copy lies in `scratch`.
     """
     sums, first, H, W, n = parts[0], parts[1][k], parts[2][k], parts[3][k], parts[5][k]
-    none = np.zeros((0, 2))
     for y in range(1, H - 1):
         for x in range(1, W - 1):
             q = y * W + x
             if scratch[q]:
                 patch[q] = -16.0
                 continue
-            area = y, y + 1, x, x + 1
-            bits = coded(sums, first, W, n, 0, scratch, area, cost, none, NOTHING)
+            bits = pixel_bits(sums, first, q, W, n, scratch, rendering, cost)
             patch[q] = bits - alone[template_context(scratch, 0, H, W, y, x), 0]
     saved, lost = 0.0, 0
     while True:
@@ -302,7 +300,7 @@ def _workspace(pieces, parts):
     """Memory for the price of a copy."""
     scratch = np.zeros(np.max(parts[2] * parts[3]), np.uint8)
     above = np.zeros(np.max(parts[3]) + np.max(pieces[3]), np.int64)
-    return scratch, above, np.zeros((0, 2)), np.zeros(scratch.size)
+    return scratch, above, np.zeros((0, 2, RENDERINGS)), np.zeros(scratch.size)
 
 
 @entry
@@ -382,7 +380,7 @@ def realign(which, pieces, parts, assigned, shift, cost):
     """Shift each copy by at most a pixel to where it costs least."""
     n = parts[5]
     scratch = np.zeros(np.max(parts[2] * parts[3]), np.uint8)
-    none = np.zeros((0, 2))
+    none = np.zeros((0, 2, RENDERINGS))
     for i in which:
         k = assigned[i]
         if n[k] < 3:
@@ -392,7 +390,7 @@ def realign(which, pieces, parts, assigned, shift, cost):
         for j in range(9):
             y, x = shift[i, 0] + j // 3 - 1, shift[i, 1] + j % 3 - 1
             if max(abs(y), abs(x)) <= FARTHEST + 1:
-                b = copy_bits(pieces, i, parts, k, y, x, 0, cost, none, scratch)
+                b, _ = copy_bits(pieces, i, parts, k, y, x, 0, cost, none, scratch)
                 if b < best:
                     best, by, bx = b, y, x
         shift[i, 0], shift[i, 1] = by, bx

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hcnet.engine.cpu_compilation import called, entry, inlined
-from hcnet.soft.coding import NO_ROW, coded, row_bits, template_context
+from hcnet.soft.coding import NO_ROW, RENDERINGS, coded, row_bits, template_context
 
 # The share of a part's ink that the piece may lack (with 0.15, common letters that touch were not
 # found), that no other part may have claimed, and that may lie behind missing pixels; the share of
@@ -46,8 +46,9 @@ def _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against):
                 scratch[y * W + x] = 0
                 against[y * W + x] = NO_BITS
     area = box[k, 0], box[k, 1], box[k, 2], box[k, 3]
-    none = np.zeros((0, 2))
-    return -coded(sums, first[k], W, n[k], 0, scratch, area, cost, none, against)
+    none = np.zeros((0, 2, RENDERINGS))
+    bits, _ = coded(sums, first[k], W, n[k], 0, scratch, area, cost, none, against)
+    return -bits
 
 
 @inlined

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hcnet.engine.cpu_compilation import called, entry, inlined
-from hcnet.soft.coding import NO_ROW, copy_bits, row_bits
+from hcnet.soft.coding import NO_ROW, RENDERINGS, copy_bits, row_bits
 from hcnet.soft.copying import FARTHEST, add, similar
 
 # Copies of a part that are priced when it may be merged with a smaller one.
@@ -97,7 +97,7 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, place
     """
     sums, first, tall, wide, _, n, box, _, side, level = parts
     scratch = np.zeros(np.max(tall * wide), np.uint8)
-    none = np.zeros((0, 2))
+    none = np.zeros((0, 2, RENDERINGS))
     head = np.full(n.size, -1)
     following = np.full(assigned.size, -1)
     for i in range(assigned.size - 1, -1, -1):
@@ -177,18 +177,9 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, place
                 place_k += place[i]
                 bits_k += bits[i]
                 if seen < 2 * SAMPLE:
-                    new_k += copy_bits(
-                        pieces,
-                        i,
-                        parts,
-                        o,
-                        shift[i, 0] + dy,
-                        shift[i, 1] + dx,
-                        1,
-                        cost,
-                        none,
-                        scratch,
-                    )
+                    y, x = shift[i, 0] + dy, shift[i, 1] + dx
+                    more, _ = copy_bits(pieces, i, parts, o, y, x, 1, cost, none, scratch)
+                    new_k += more
                     seen += 1
                 i = following[i]
             new_k *= nk / max(seen, 1)
@@ -201,9 +192,9 @@ def merge(order, pieces, parts, alone, assigned, shift, bits, cost, slack, place
                 bits_o += bits[i]
                 members += 1
                 if step % every == 0:
-                    new_o += copy_bits(
-                        pieces, i, parts, o, shift[i, 0], shift[i, 1], 1, cost, none, scratch
-                    )
+                    y, x = shift[i, 0], shift[i, 1]
+                    more, _ = copy_bits(pieces, i, parts, o, y, x, 1, cost, none, scratch)
+                    new_o += more
                     old_o += bits[i]
                     seen += 1
                 step += 1

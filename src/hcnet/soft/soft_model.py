@@ -411,7 +411,7 @@ class SoftModel:
         pieces = in_lines(pieces)
         shift = parts.box[f][:, ::2] - 1 - parts.reference[f] + pieces.reference
         alone = coding.template_bits(pieces.arrays(), self.cost_alone)
-        given = pieces.arrays(), parts.arrays(), f.copy(), shift, 0, self.cost, np.zeros((0, 2))
+        given = pieces.arrays(), parts.arrays(), f.copy(), shift, 0, self.cost, coding.NO_COUNTS
         place = places(pieces, self.total, float(self.copies.sum())) - np.log2(self.copies[f])
         place += coding.rows_price(*given[:4])
         return np.asarray(alone - coding.price(*given) - place)
@@ -551,7 +551,7 @@ SOFT_MODEL = kinds.object_of(
     alone=kinds.array(np.float64, (None,), 0, 1e12),
     total=kinds.number(1, kinds.LARGEST_COUNT),
     levels=kinds.array(np.int64, (None, 2), -kinds.LARGEST_COUNT, kinds.LARGEST_COUNT),
-    chance=kinds.array(np.float32, (coding.CONTEXTS,), 0, 1),
+    chance=kinds.array(np.float32, coding.TABLE[::2], 0, 1),
     chance_alone=kinds.array(np.float32, (1 << len(coding.TEMPLATE),), 0, 1),
     image_size=kinds.size(),
 )

@@ -22,7 +22,7 @@ from hcnet.archive.kinds import Fields, Kind, Stateful
 from hcnet.engine.driver import Measurement
 from hcnet.images import BoolArray
 from hcnet.soft import coding, copying, merging
-from hcnet.soft.channel import Table, part_cost, template_cost
+from hcnet.soft.channel import Table, part_cost, start_cost, template_cost
 from hcnet.soft.lines import places
 from hcnet.soft.parts import Parts, cover
 from hcnet.soft.pieces import (
@@ -120,7 +120,7 @@ class SoftSearch(Stateful):
         # the paper's E(S) for few placements on many pixels.  In a line of text it has fewer.
         self.total = math.e * max(sum(page.size for page in pages), 1)
         self.cost_alone = template_cost(pages, counts)
-        self.cost: Table = np.ones((coding.CONTEXTS, 2), np.float32)
+        self.cost: Table = start_cost()
         self.joins = np.zeros((0, 2), np.int64)  # pieces that were put together
         self._stage, self._at = 0, 0
         self._order = np.zeros(0, np.int64)  # of the pieces or parts of the stage
@@ -219,12 +219,12 @@ class SoftSearch(Stateful):
         """The channel and the bits of a block's copies as they are now, also within a stage."""
         if not len(self.pieces):
             return self.cost, self.bits
-        counts, assigned = np.zeros((coding.CONTEXTS, 2)), np.full(len(self.pieces), -1)
+        counts, assigned = np.zeros(coding.TABLE), np.full(len(self.pieces), -1)
         assigned[block] = self.assigned[block]
         given = self.pieces.arrays(), self.parts.arrays(), assigned, self.shift
         coding.price(*given, 1, self.cost, counts)
         cost = part_cost(counts)
-        return cost, coding.price(*given, 1, cost, np.zeros((0, 2)))
+        return cost, coding.price(*given, 1, cost, coding.NO_COUNTS)
 
     @property
     def shared(self) -> BoolArray:
@@ -385,7 +385,7 @@ class SoftSearch(Stateful):
             **dict.fromkeys(("shift", "joins"), rows[2]),
             **dict.fromkeys(("covers", "_boxes"), rows[4]),
             **dict.fromkeys(("bits", "saved"), bits),
-            "cost": kinds.array(np.float32, (coding.CONTEXTS, 2), 0, 1000),
+            "cost": kinds.array(np.float32, coding.TABLE, 0, 1000),
         }
 
     @property

@@ -96,7 +96,7 @@ class WindowSearch(SoftSearch):
         n = len(self.pieces)
         last = STAGES.index("align"), STAGES.index("align"), STAGES.index("cover")
         self._plan = [(s, len(kept), n) for s in (*range(len(EARLY)), *last)]
-        self._counts = np.zeros((coding.CONTEXTS, 2))
+        self._counts = np.zeros(coding.TABLE)
         known_copies = np.where(np.arange(n) < len(kept), self.assigned, -1)
         given = self.pieces.arrays(), self.parts.arrays(), known_copies, self.shift
         coding.price(*given, 1, self.cost, self._counts)
@@ -121,7 +121,7 @@ class WindowSearch(SoftSearch):
         given = self.pieces.arrays(), self.parts.arrays(), assigned, self.shift
         coding.price(*given, 1, self.cost, counts)
         cost = part_cost(counts)
-        return cost, coding.price(*given, 1, cost, np.zeros((0, 2)))
+        return cost, coding.price(*given, 1, cost, coding.NO_COUNTS)
 
 
 def window_search(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 
 from benchmarks.baselines.asso import asso
+from benchmarks.bmf_tables import report_tables, run_tables
 from benchmarks.harness import Benchmark, Row, measure, spread, start, table
 from hcnet import BooleanMatrixFactorization
 from hcnet.datasets import boolean_matrix
@@ -125,10 +128,22 @@ def report(rows: list[Row]) -> str:
     )
 
 
+def add_options(parser: ArgumentParser) -> None:
+    """Real tables instead of made-up ones."""
+    what = "factor the 0/1 tables in this folder (rows of 0, 1, nan) instead"
+    parser.add_argument("--tables", type=Path, metavar="FOLDER", help=what)
+
+
 def main(arguments: list[str] | None = None) -> Benchmark:
     """Run the benchmark."""
-    bench, options = start("bmf", "error of the reconstruction in %, one core", arguments)
+    about = "error of the reconstruction in %, one core"
+    bench, options = start("bmf", about, arguments, add_options)
     numba.set_num_threads(1)
+    if options.tables is not None:
+        seeds = range(options.first_seed, options.first_seed + (options.seeds or 3))
+        run_tables(bench, options.tables, seeds[:1] if options.quick else seeds, options.quick)
+        report_tables(bench.rows)
+        return bench
     n = options.seeds or (1 if options.quick else 20)
     only = options.only.split(",") if options.only else []
     modes = [m for m in MODES if m in only] or [

@@ -13,20 +13,33 @@ from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from hcnet.archive.kinds import Node
 from hcnet.checkpoint import EVERY
-from hcnet.checks import check_count, check_optional_count, check_random_state
+from hcnet.checks import check_choice, check_count, check_optional_count, check_random_state
 from hcnet.engine.driver import Status, interruptible
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
 from hcnet.factorization.binary_factors import Factors, Table
-from hcnet.factorization.factorizer import PASSING_DAMPING, Factorizer
+from hcnet.factorization.coverage import component_table, coverage
+from hcnet.factorization.factorizer import MOST_MESSAGES, PASSING_DAMPING, Factorizer
+from hcnet.factorization.fewest_errors import coded
+from hcnet.factorization.packed import Packed, SparseTable
 from hcnet.images import BoolArray, Images
 from hcnet.learning.learn import LearningOptions
 from hcnet.model import PARTS_MODEL, PartsModel
 from hcnet.objective import Priors, estimate, log_joint
 from hcnet.progress import Callback
-from hcnet.validation.images import check_codes, check_table
+from hcnet.validation.images import check_codes
 from hcnet.validation.parameters import check_learning, check_max_memory, check_priors
+from hcnet.validation.tables import TableInput, check_rank, check_table, check_weights, sparse_ones
+
+# What of a table the factors are to fit best.
+OBJECTIVES = ("probability", "error")
+
+
+def _is_large(X: Any) -> bool:
+    """Whether a table is sparse, and so large that no start is made by messages."""
+    return bool(sparse.issparse(X)) and X.ndim == 2 and X.shape[0] * X.shape[1] > MOST_MESSAGES
 
 
 @dataclass(eq=False, repr=False)
@@ -39,7 +52,11 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of components; None chooses it by the joint probability.
+        Number of components; None chooses it by the joint probability with all parameters
+        integrated out, which is the negative length of a description.
+    objective : {"probability", "error"}, default="probability"
+        "probability": the factors that are most likely behind a noisy table.  "error": those with
+        the fewest wrong entries, or the lowest weight of these, found by moves.
     max_components : int, default=20
         The most components that are considered where the number is left open.
     algorithm : {"refined", "mpmp"}, default="refined"
@@ -50,7 +67,8 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         Density of the codes and of the components, probability that a one is seen as zero and
         that a zero is seen as one; None: estimated.
     n_init : int or None, default=None
-        Starts where the number of components is given; None: three.
+        Starts where the number of components is given; None: three, or with objective="error" up
+        to 20, by the size of the table.
     max_iter : int or None, default=None
         Sweeps of message passing with algorithm="mpmp".
     max_seconds : float or None, default=None
@@ -70,6 +88,14 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         The parameters, as given or estimated.
     log_joint_ : float
         Joint log-probability of table, codes and components.
+    errors_ : float
+        Observed entries of the training table that are wrong, or their weight.
+    coverage_ : ndarray of int, shape (n_components, 5)
+        The numbers that `explain` shows for the training table.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if X was a DataFrame.
+    row_names_ : list of str
+        Names of the training rows, if X was a DataFrame.
     n_iter_, history_, status_, seconds_ : int, list, str, float
         Sweeps, a record of each, why learning stopped, and how long it took.
 
@@ -81,6 +107,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     n_components: int | None = None
     _: KW_ONLY
+    objective: str = "probability"
     max_components: int = 20
     algorithm: str = "refined"
     p_S: float | None = None
@@ -103,16 +130,32 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         y: object = None,
         mask: ArrayLike | None = None,
         *,
+        weights: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         every: float = EVERY,
     ) -> Self:
         """Factor X; `mask` is True (or X is NaN) where an entry is not observed.
 
+        `weights` says for each entry how much it counts, as if it were there so many times.
+
         With a `checkpoint`, the path of a file, the state of learning is written to it `every` so
         many seconds.  If the process ends, the same call continues from there, to the same result.
         """
-        table, priors = Table(*check_table(X, mask)), check_priors(self)
         rank, most, options = self._checked(ready=True)
+        priors = check_priors(self)
+        given: TableInput | None = None
+        table: Table | SparseTable
+        data: list[Any]
+        stays = self.objective == "error" and options.algorithm != "mpmp" and mask is None
+        if stays and weights is None and _is_large(X):
+            table = SparseTable(sparse_ones(X))
+            data = [table.ones.indptr, table.ones.indices, table.ones.data != 0]
+        else:
+            given = check_table(X, mask, learning=True)
+            table = Table(given.values, given.observed, check_weights(weights, given))
+            data = [given.values, given.observed]
+            data += [] if table.weights is None else [table.weights]
+        check_rank(rank, table.shape)
 
         def running(factors: Factors) -> BooleanMatrixFactorization:
             now = self._copy()._store(factors, table, priors)
@@ -121,18 +164,25 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
         progress = self._progress(running)
         with (
-            self._keeping(checkpoint, every, "fit", table.values, table.observed) as keeper,
+            self._keeping(checkpoint, every, "fit", *data) as keeper,
             closing(progress),
             interruptible(),
         ):
             rng = self._generator(keeper)
             limits = options.max_seconds, options.max_memory
             learner = Factorizer(table, priors, rng, progress, *limits, keeper)
-            if rank is not None and options.algorithm == "mpmp":
+            most = min(most, *table.shape)
+            if self.objective == "error" and options.algorithm != "mpmp":
+                found = learner.fewest_errors(rank, most, options.n_init)
+            elif rank is not None and options.algorithm == "mpmp":
                 found = learner.by_messages(rank, options.engine, options.max_iter)
             else:
-                found = learner.refined(rank, min(most, *table.shape), options.n_init)
-        return self._store(found.best, table, priors)._store_run(found)
+                found = learner.refined(rank, most, options.n_init)
+        self._store(found.best, table, priors)._store_run(found)
+        if given is not None and given.column_names is not None:
+            self.feature_names_in_ = np.array(given.column_names, object)
+            self.row_names_ = given.row_names
+        return self
 
     def fit_transform(
         self, X: ArrayLike | sparse.sparray, y: object = None, mask: ArrayLike | None = None
@@ -147,17 +197,26 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
     def transform(self, X: ArrayLike | sparse.sparray, mask: ArrayLike | None = None) -> BoolArray:
         """The components of each row of X, (rows, components)."""
         check_is_fitted(self)
-        values, observed = check_table(X, mask)
+        if self.objective == "error" and mask is None and _is_large(X):
+            table: Table | SparseTable = SparseTable(sparse_ones(X))
+        else:
+            given = check_table(X, mask)
+            self._check_names(given)
+            table = Table(given.values, given.observed)
         columns = self.components_.shape[1]
-        if values.shape[1] != columns:
+        if table.shape[1] != columns:
             raise ValueError(
-                f"X has {values.shape[1]} features, but BooleanMatrixFactorization is expecting "
+                f"X has {table.shape[1]} features, but BooleanMatrixFactorization is expecting "
                 f"{columns} features as input."
             )
-        images = Images(values[:, :, None, None], observed[:, :, None, None])
+        if self.objective == "error":
+            packed = Packed.of(table)
+            return coded(packed.on, packed.off, self.components_.T.astype(np.int8)).astype(bool)
+        assert isinstance(table, Table)
+        images = Images(table.values[:, :, None, None], table.observed[:, :, None, None])
         rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
         found = self._model.explain(images, rng, most)
-        codes = np.zeros((len(values), len(self.components_)), bool)
+        codes = np.zeros((len(table.values), len(self.components_)), bool)
         codes[found.placements[:, 0], found.placements[:, 1]] = True
         return codes
 
@@ -176,17 +235,56 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def inpaint(self, X: ArrayLike | sparse.sparray, mask: ArrayLike) -> BoolArray:
         """X with the entries under the mask filled in."""
-        values, observed = check_table(X, mask)
-        return np.where(observed, values, self.inverse_transform(self.transform(X, mask)))
+        given = check_table(X, mask)
+        filled = self.inverse_transform(self.transform(X, mask))
+        return np.where(given.observed, given.values, filled)
+
+    def explain(
+        self, X: ArrayLike | sparse.sparray | None = None, mask: ArrayLike | None = None
+    ) -> Any:
+        """What each component covers: of X, or of the training table if X is None.
+
+        A row per component: how many rows have it, how many of their ones it covers, how many of
+        these no other component covers (`alone`) and how many others do (`shared`), how many zeros
+        it covers (`wrong`), and its columns.  A DataFrame if pandas is there, else an array with
+        these names.
+        """
+        check_is_fitted(self)
+        if X is None:
+            if not hasattr(self, "coverage_"):
+                raise ValueError(
+                    "A model from a file does not know its training table; pass X, and the mask."
+                )
+            found = self.coverage_
+        else:
+            codes, given = self.transform(X, mask), check_table(X, mask)
+            factors = Factors(codes.astype(np.int8), self.components_.T.astype(np.int8))
+            found = coverage(factors, Table(given.values, given.observed))
+        names = getattr(self, "feature_names_in_", None)
+        return component_table(found, self.components_, names)
 
     def score(
         self, X: ArrayLike | sparse.sparray, y: object = None, mask: ArrayLike | None = None
     ) -> float:
         """Joint log-probability of X and its codes, given the components."""
         codes = self.transform(X, mask)
-        values, observed = check_table(X, mask)
+        given = check_table(X, mask)
         factors = Factors(codes.astype(np.int8), self.components_.T.astype(np.int8))
-        return log_joint(factors.counts(Table(values, observed)), self._model.priors)
+        return log_joint(factors.counts(Table(given.values, given.observed)), self._model.priors)
+
+    def _check_names(self, given: TableInput) -> None:
+        """An error if the columns of a DataFrame are not those that were learned."""
+        known = getattr(self, "feature_names_in_", None)
+        names = given.column_names
+        if known is None or names is None or len(names) != len(known):
+            return
+        strange = [(a, b) for a, b in zip(names, known, strict=True) if a != b]
+        if strange:
+            raise ValueError(
+                f"The feature names should match those that were passed during fit: column "
+                f"{strange[0][0]!r} came where {strange[0][1]!r} was; pass X[model."
+                f"feature_names_in_]."
+            )
 
     def _check_parameters(self) -> None:
         self._checked()
@@ -195,6 +293,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _checked(self, ready: bool = False) -> tuple[int | None, int, LearningOptions]:
         """The number of components, the most that are considered, and how to learn."""
+        check_choice("objective", self.objective, OBJECTIVES)
         rank = check_optional_count("n_components", self.n_components, 1, "to have it chosen")
         most = check_count("max_components", self.max_components)
         options = check_learning(self, ready, PASSING_DAMPING, least_sweeps=1)
@@ -205,7 +304,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
             )
         return rank, most, options
 
-    def _store(self, factors: Factors, table: Table, priors: Priors) -> Self:
+    def _store(self, factors: Factors, table: Table | SparseTable, priors: Priors) -> Self:
         self._forget()
         order = np.argsort(-factors.S.sum(axis=0), kind="stable")
         components = np.ascontiguousarray(factors.W[:, order].T.astype(bool))
@@ -214,6 +313,9 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self._publish(PartsModel(components[:, :, None, None], known, "valid", (1, 1)))
         self.codes_ = factors.S[:, order].astype(bool)
         self.log_joint_ = log_joint(counts, known)
+        self.errors_ = counts.errors
+        ordered = Factors(factors.S[:, order], factors.W[:, order])
+        self.coverage_ = coverage(ordered, table)
         return self
 
     def _publish(self, model: PartsModel) -> Self:
@@ -225,6 +327,14 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.p_S_, self.p_W_ = model.priors.p_S, model.priors.p_W
         self.p01_, self.p10_ = model.priors.p01, model.priors.p10
         return self
+
+    @classmethod
+    def _from_file(cls, file: Node) -> Self:
+        loaded = super()._from_file(file)
+        names = getattr(loaded, "feature_names_in_", None)
+        if names is not None and len(names) != loaded.n_features_in_:
+            raise ValueError(f"it names {len(names)} columns of {loaded.n_features_in_}")
+        return loaded
 
     @property
     def _n_features_out(self) -> int:

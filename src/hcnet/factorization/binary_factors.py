@@ -12,6 +12,7 @@ from scipy.special import gammaln, logit
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Kind
+from hcnet.factorization.packed import CHUNK, Entries
 from hcnet.grid import FLOAT, on_grid
 from hcnet.images import BoolArray, FloatArray, Noise
 from hcnet.objective import Counts, Priors
@@ -21,10 +22,14 @@ Bits = NDArray[np.int8]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A 0/1 table with unobserved entries; rows are images, columns their channels."""
+    """A 0/1 table with unobserved entries; rows are images, columns their channels.
+
+    An entry with a weight counts so many times.
+    """
 
     values: BoolArray
     observed: BoolArray
+    weights: FloatArray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -45,7 +50,13 @@ class Table:
         """Log-odds per entry, on the grid; 0 where it is not observed."""
         # Estimates of the noise can exceed one half; evidence must keep its sign.
         k1, k0 = on_grid([max(noise.k1, 1e-3), min(noise.k0, -1e-3)])
-        return np.where(self.on, k1, np.where(self.off, k0, FLOAT(0)))
+        evidence = np.where(self.on, k1, np.where(self.off, k0, FLOAT(0)))
+        return evidence if self.weights is None else on_grid(evidence * self.weights)
+
+    def rows(self, first: int, last: int) -> tuple[BoolArray, BoolArray, FloatArray | None]:
+        """On, off and weights of some rows."""
+        part = slice(first, last)
+        return self.on[part], self.off[part], None if self.weights is None else self.weights[part]
 
 
 @dataclass(eq=False)
@@ -67,7 +78,7 @@ class Factors:
         return kinds.object_of(Factors, S=S, W=W)
 
     @classmethod
-    def zeros(cls, table: Table, rank: int) -> Factors:
+    def zeros(cls, table: Entries, rank: int) -> Factors:
         """Factors of a table without any bit on."""
         return cls(*(np.zeros((side, rank), np.int8) for side in table.shape))
 
@@ -79,8 +90,8 @@ class Factors:
         """R: the Boolean product of S and W."""
         return np.asarray(self.S.astype(FLOAT) @ self.W.astype(FLOAT).T > 0.5)
 
-    def keep(self, components: BoolArray) -> Factors:
-        """Factors with some of the components."""
+    def keep(self, components: NDArray[Any]) -> Factors:
+        """Factors with some of the components, by a mask or by numbers."""
         return Factors(
             np.ascontiguousarray(self.S[:, components]), np.ascontiguousarray(self.W[:, components])
         )
@@ -89,23 +100,38 @@ class Factors:
         """Factors without components that no row or no column has."""
         return self.keep(np.asarray(self.S.any(axis=0) & self.W.any(axis=0)))
 
-    def counts(self, table: Table) -> Counts:
+    def counts(self, table: Entries) -> Counts:
         """The counts that the joint probability depends on."""
-        R = self.product()
-        hit, false = int((R & table.on).sum()), int((R & table.off).sum())
+        hit = missed = false = empty = 0
+        rows = max(1, CHUNK // max(table.shape[1], 1))
+        for first in range(0, table.shape[0], rows):
+            last = min(first + rows, table.shape[0])
+            on, off, weights = table.rows(first, last)
+            R = Factors(self.S[first:last], self.W).product()
+            hit += _total(R & on, weights)
+            missed += _total(~R & on, weights)
+            false += _total(R & off, weights)
+            empty += _total(~R & off, weights)
         return Counts(
             placed=int(self.S.sum()),
             positions=self.S.size,
             weights_on=int(self.W.sum()),
             weights=self.W.size,
             hit=hit,
-            missed=int(table.on.sum()) - hit,
+            missed=missed,
             false=false,
-            empty=int(table.off.sum()) - false,
+            empty=empty,
         )
 
 
-def marginal_log_joint(factors: Factors, table: Table) -> float:
+def _total(entries: BoolArray, weights: FloatArray | None) -> Any:
+    """The number of some entries, or their weight."""
+    if weights is None:
+        return int(entries.sum())
+    return float(weights.sum(where=entries, dtype=np.double))
+
+
+def marginal_log_joint(factors: Factors, table: Entries) -> float:
     """Value of log p(X, S, W) with the noise and every component's densities integrated out.
 
     All of them have uniform priors.  Unlike the value at estimated parameters, it charges for

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from hcnet.engine.driver import (
 )
 from hcnet.engine.engines import Engine, ReadyEngine
 from hcnet.factorization.binary_factors import Factors, Table, marginal_log_joint
+from hcnet.factorization.fewest_errors import FewestErrors
+from hcnet.factorization.packed import Packed, SparseTable
 from hcnet.factorization.sampling import (
     Annealing,
     PosteriorMean,
@@ -46,6 +49,13 @@ PASSING_DAMPING = 0.5
 PASSING_SWEEPS = 60
 # Starts if the number of components is given: one by message passing, two by annealing.
 STARTS = 3
+# The search for the fewest errors also starts from messages where they are at most so many.
+MOST_MESSAGES = 10**6
+# While the number of components is open, each is searched with this share of the moves, and so many
+# more are tried after the best.
+SHARE, BEYOND = 0.15, 3
+# The share where components are added to those that annealing found.
+GROWTH = 0.03
 
 
 class _CutShortError(Exception):
@@ -56,7 +66,7 @@ class _CutShortError(Exception):
 class Factorizer:
     """Learns the factors of one table; every loop runs in the driver."""
 
-    table: Table
+    table: Table | SparseTable  # sparse ones only for the fewest errors
     fixed: Priors
     rng: np.random.Generator
     progress: Progress
@@ -65,11 +75,19 @@ class Factorizer:
     keeper: Keeper | None
 
     def __post_init__(self) -> None:
-        self._sampler = Sampler(self.table, self.rng)
         self._began = time.perf_counter()
         self._history: list[Record] = []
         self._status = Status.FINISHED
         self._best: tuple[float, Factors] = (-np.inf, Factors.zeros(self.table, 0))
+
+    @cached_property
+    def _dense(self) -> Table:
+        assert isinstance(self.table, Table)
+        return self.table
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        return Sampler(self._dense, self.rng)
 
     def by_messages(self, rank: int, engine: ReadyEngine, sweeps: int | None) -> Outcome[Factors]:
         """Factors by the paper's message passing alone."""
@@ -92,7 +110,7 @@ class Factorizer:
             start = self._best[1]
             if start.rank == 0:
                 return self._result(start)
-            process = PosteriorMean(start, self.table, self.fixed, rank is not None, self.rng)
+            process = PosteriorMean(start, self._dense, self.fixed, rank is not None, self.rng)
             self._run("Averaging", process, process.total)
             self._stop_if_cut_short()
             with self._in_time():
@@ -102,6 +120,66 @@ class Factorizer:
             if rank is not None and factors.rank < rank:  # nothing was found yet
                 factors = Factors.zeros(self.table, rank)
         return self._result(factors if rank is not None else factors.used())
+
+    def fewest_errors(self, rank: int | None, most: int, n_init: int | None) -> Outcome[Factors]:
+        """Factors with the fewest wrong entries; their number is chosen by description length.
+
+        The description is that of `marginal_log_joint`.
+        """
+        packed = Packed.of(self.table, _largest_weight(self.table))
+        factors = Factors.zeros(self.table, rank or 0)
+        try:
+            if rank is None:
+                factors = self._shortest(packed, most, n_init)
+                rank = factors.rank
+            else:
+                starts = self._start_by_messages(rank)
+                factors = self._search_errors(packed, rank, starts, n_init)
+        except _CutShortError:
+            if rank is None or self._best[1].rank == rank:
+                factors = self._best[1]
+        return self._result(factors)
+
+    def _search_errors(
+        self,
+        packed: Packed,
+        rank: int,
+        starts: list[Factors],
+        n_init: int | None,
+        effort: float = 1.0,
+    ) -> Factors:
+        process = FewestErrors(packed, rank, self.rng, starts, n_init, effort)
+        outcome = self._run(f"Moves of {rank} components", process, process.total)
+        found = outcome.best
+        assert isinstance(found, Factors)
+        if self._status.cut_short:
+            self._best = (marginal_log_joint(found, self.table), found)
+            raise _CutShortError
+        return found
+
+    def _start_by_messages(self, rank: int) -> list[Factors]:
+        rows, columns = self.table.shape
+        if rows * columns * rank > MOST_MESSAGES or isinstance(self.table, SparseTable):
+            return []
+        engine = Engine("dense", damping=PASSING_DAMPING).on("cpu")
+        start = self._pass_messages(rank, engine, PASSING_SWEEPS)
+        self._stop_if_cut_short()
+        return [start]
+
+    def _shortest(self, packed: Packed, most: int, n_init: int | None) -> Factors:
+        """More components until the description is no longer getting shorter."""
+        factors = Factors.zeros(self.table, 0)
+        best, chosen = marginal_log_joint(factors, self.table), factors
+        for rank in range(1, most + 1):
+            factors = self._search_errors(packed, rank, [factors], n_init, SHARE)
+            value = marginal_log_joint(factors.used(), self.table)
+            if value > best:
+                best, chosen = value, factors.used()
+            elif rank >= chosen.rank + BEYOND:
+                break
+        if chosen.rank == 0:
+            return chosen
+        return self._search_errors(packed, chosen.rank, [chosen], n_init)
 
     def _start(self, rank: int, n_init: int) -> None:
         # A start is small: all messages are stored, on the processor.
@@ -126,10 +204,33 @@ class Factorizer:
                 if near not in tried and 1 <= near <= most:
                     tried.add(near)
                     self._consider(self._prune(self._anneal(near)))
+        self._grow(most)
         self._consider(Factors.zeros(self.table, 0))
 
+    def _grow(self, most: int) -> None:
+        """More components than annealing found, one after the other, by the fewest errors.
+
+        Real tables have many weak components, which annealing from many loses at once.  What comes
+        after does not depend on the random numbers of this search.
+        """
+        rng = np.random.default_rng(0)
+        packed = Packed.of(self.table, _largest_weight(self.table))
+        tried = self._best[1].rank
+        fewest = self._best[1]
+        while tried < min(most, self._best[1].rank + BEYOND):
+            tried += 1
+            process = FewestErrors(packed, tried, rng, [fewest], 1, GROWTH)
+            outcome = self._run(f"Moves of {tried} components", process, process.total)
+            fewest = outcome.best
+            self._consider(fewest.used())
+            self._stop_if_cut_short()
+            likely = fewest.copy()
+            with self._in_time():
+                climb_to_maximum(likely, self._sampler, self.fixed)
+            self._consider(likely.used())
+
     def _anneal(self, rank: int) -> Factors:
-        process = Annealing(self.table, rank, self.fixed, self.rng)
+        process = Annealing(self._dense, rank, self.fixed, self.rng)
         outcome = self._run(f"Annealing {rank} components", process, process.total)
         self._consider(outcome.best if self._status.cut_short else process.factors)
         self._stop_if_cut_short()
@@ -137,8 +238,8 @@ class Factorizer:
 
     def _pass_messages(self, rank: int, engine: ReadyEngine, sweeps: int) -> Factors:
         rows, columns = self.table.shape
-        values = self.table.values.reshape(rows, columns, 1, 1)
-        images = Images(values, self.table.observed.reshape(rows, columns, 1, 1))
+        values = self._dense.values.reshape(rows, columns, 1, 1)
+        images = Images(values, self._dense.observed.reshape(rows, columns, 1, 1))
         layer = FeatureLayer(rank, columns, (1, 1), (1, 1), "valid")
         remedy = (
             f"lower n_components (now {rank}) or the number of observed entries (now "
@@ -225,7 +326,13 @@ class Factorizer:
         return Outcome(factors, value, self._status, len(self._history), seconds, self._history)
 
 
-def _as_factors(found: Explanation, rank: int, table: Table) -> Factors:
+def _largest_weight(table: Table | SparseTable) -> float | None:
+    """None if its entries have no weights."""
+    weights = table.weights if isinstance(table, Table) else None
+    return None if weights is None else float(weights.max(initial=0))
+
+
+def _as_factors(found: Explanation, rank: int, table: Table | SparseTable) -> Factors:
     """Factors from an explanation of the rows as images of one pixel."""
     factors = Factors.zeros(table, rank)
     for f, feature in enumerate(found.features):

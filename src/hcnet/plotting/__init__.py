@@ -20,6 +20,7 @@ from hcnet.plotting.drawing import (
     show_model,
     show_parts,
 )
+from hcnet.plotting.tables import show_factors
 
 __all__ = [
     "plot_confusion",
@@ -28,6 +29,7 @@ __all__ = [
     "show_comparison",
     "show_errors",
     "show_explanation",
+    "show_factors",
     "show_features",
     "show_images",
     "show_model",

@@ -21,7 +21,6 @@ from hcnet.atomic_files import file_path, write_atomically
 from hcnet.checks import check_count, check_flag, check_optional_count
 from hcnet.hierarchy.convolution import bconv
 from hcnet.hierarchy.decoding import nodes
-from hcnet.hierarchy.inference import configuration
 from hcnet.image_files.writing import write_picture
 from hcnet.images import BoolArray, Images, part_boxes
 from hcnet.validation.images import check_binary, check_counts, check_images
@@ -411,7 +410,7 @@ def _explain(
             places[n].append((f, i + row, j + column))
         return images, model.render(rows, images.n_images, images.size), places
     images = model._check(X, mask).images
-    found = configuration(model._model, images, model._inference())
+    found = model._configuration(images)
     places = []
     for n in range(images.n_images):
         places.append([])

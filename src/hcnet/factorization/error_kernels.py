@@ -1,0 +1,341 @@
+"""Compiled search for factors with the fewest wrong entries; tables and factors are bits.
+
+All kernels treat rows and columns alike: they improve the bits of one side, `given` the other
+side's.  `on` and `off` hold the entries of a row (rows, planes, words), where plane p counts 2^p.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hcnet.engine.cpu_compilation import called, entry, inlined
+
+ZERO, ONE = np.uint64(0), np.uint64(1)
+# A component is improved for at most so many rounds, and the factors for so many sweeps.
+ROUNDS, SWEEPS = 20, 12
+# Probability that a move removes one more component, of at most `MOST_REMOVED`.
+ONE_MORE, MOST_REMOVED = 0.4, 3
+# In so many first sweeps a bit that makes no difference is drawn.
+LOOSE = 3
+# Most seeds of a new component.
+SEEDS = 3
+FAR = 1 << 62
+
+
+@inlined
+def _ones(x):
+    """The number of bits that are on; compilers know this as one instruction."""
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@inlined
+def _draw(state):
+    """A number from 0 to 1 (xorshift)."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    return ((x * np.uint64(0x2545F4914F6CDD1D)) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@called
+def pack(bits, words):
+    """Bits (n, components) as words (components, words)."""
+    words[:] = ZERO
+    for i in range(bits.shape[0]):
+        for f in range(bits.shape[1]):
+            if bits[i, f]:
+                words[f, i >> 6] |= ONE << np.uint64(i & 63)
+
+
+@called
+def _sweep(on, off, bits, given, state, loose):
+    """Set each bit to its better value, given all others; how many improved."""
+    n_rows, planes, n_words = on.shape
+    rank = given.shape[0]
+    after = np.zeros((rank + 1, n_words), np.uint64)
+    before = np.zeros(n_words, np.uint64)
+    order = np.arange(rank)
+    for i in range(rank - 1, 0, -1):
+        j = int(_draw(state) * (i + 1))
+        order[i], order[j] = order[j], order[i]
+    improved = 0
+    for n in range(n_rows):
+        for i in range(rank - 1, -1, -1):
+            f = order[i]
+            for w in range(n_words):
+                after[i, w] = after[i + 1, w] | (given[f, w] if bits[n, f] else ZERO)
+        before[:] = ZERO
+        for i in range(rank):
+            f = order[i]
+            gain = 0
+            for w in range(n_words):
+                own = given[f, w] & ~(before[w] | after[i + 1, w])
+                for p in range(planes):
+                    gain += (_ones(own & on[n, p, w]) - _ones(own & off[n, p, w])) << p
+            bit = 1 if gain > 0 else 0
+            if gain == 0 and loose:
+                bit = 1 if _draw(state) < 0.5 else 0
+            if bit != bits[n, f]:
+                bits[n, f] = bit
+                improved += gain != 0
+            if bit:
+                for w in range(n_words):
+                    before[w] |= given[f, w]
+    return improved
+
+
+@called
+def _covered(bits, given, n, w):
+    """The entries of a word of a row that its components cover."""
+    covered = ZERO
+    for f in range(given.shape[0]):
+        if bits[n, f]:
+            covered |= given[f, w]
+    return covered
+
+
+@called
+def count_errors(on, off, bits, given):
+    """Weight of the wrong entries."""
+    n_rows, planes, n_words = on.shape
+    total = 0
+    for n in range(n_rows):
+        for w in range(n_words):
+            covered = _covered(bits, given, n, w)
+            for p in range(planes):
+                total += (_ones(~covered & on[n, p, w]) + _ones(covered & off[n, p, w])) << p
+    return total
+
+
+@called
+def _descend(on, off, on_T, off_T, S, W, S_words, W_words, state):
+    """Sweeps over both factors until none improves; weight of the wrong entries."""
+    pack(W, W_words)
+    for k in range(SWEEPS):
+        improved = _sweep(on, off, S, W_words, state, k < LOOSE)
+        pack(S, S_words)
+        improved += _sweep(on_T, off_T, W, S_words, state, k < LOOSE)
+        pack(W, W_words)
+        if improved == 0:
+            break
+    return count_errors(on, off, S, W_words)
+
+
+@called
+def _uncovered(on, off, bits, given, on_left, off_left):
+    """The entries that no component covers."""
+    n_rows, planes, n_words = on.shape
+    for n in range(n_rows):
+        for w in range(n_words):
+            covered = _covered(bits, given, n, w)
+            for p in range(planes):
+                on_left[n, p, w] = on[n, p, w] & ~covered
+                off_left[n, p, w] = off[n, p, w] & ~covered
+
+
+@called
+def _respond(component, on, off, bits, words):
+    """Rows that gain by a component, as bits and as words; the sum of what they gain."""
+    n_rows, planes, n_words = on.shape
+    words[:] = ZERO
+    total = 0
+    for n in range(n_rows):
+        gain = 0
+        for w in range(n_words):
+            for p in range(planes):
+                gain += (
+                    _ones(component[w] & on[n, p, w]) - _ones(component[w] & off[n, p, w])
+                ) << p
+        bits[n] = 1 if gain > 0 else 0
+        if gain > 0:
+            total += gain
+            words[n >> 6] |= ONE << np.uint64(n & 63)
+    return total
+
+
+@called
+def _seed(on, state, words):
+    """The ones of a row, or those that two rows have in common."""
+    n_rows, planes, n_words = on.shape
+    n = 0
+    for _ in range(20):  # rows without ones are no seeds
+        n = int(_draw(state) * n_rows)
+        some = ZERO
+        for w in range(n_words):
+            words[w] = ZERO
+            for p in range(planes):
+                words[w] |= on[n, p, w]
+            some |= words[w]
+        if some != ZERO:
+            break
+    if _draw(state) < 0.5:
+        n = int(_draw(state) * n_rows)
+        common = ZERO
+        for w in range(n_words):
+            for p in range(planes):
+                common |= words[w] & on[n, p, w]
+        if common != ZERO:
+            for w in range(n_words):
+                both = ZERO
+                for p in range(planes):
+                    both |= words[w] & on[n, p, w]
+                words[w] = both
+
+
+@called
+def _new_component(on, off, on_T, off_T, seeds, state, s, w):
+    """A component for uncovered entries: the best from a few seeds, by turns of both sides."""
+    s_words = np.zeros(on_T.shape[2], np.uint64)
+    w_words = np.zeros(on.shape[2], np.uint64)
+    s_now, w_now = np.zeros(len(s), np.int8), np.zeros(len(w), np.int8)
+    best = 0
+    s[:], w[:] = 0, 0
+    for _ in range(seeds):
+        if _draw(state) < 0.5:
+            _seed(on, state, w_words)
+        else:
+            _seed(on_T, state, s_words)
+            _respond(s_words, on_T, off_T, w_now, w_words)
+        last = 0
+        for _ in range(ROUNDS):
+            _respond(w_words, on, off, s_now, s_words)
+            gain = _respond(s_words, on_T, off_T, w_now, w_words)
+            if gain <= last:
+                break
+            last = gain
+        if last > best:
+            best = last
+            s[:] = s_now
+            w[:] = w_now
+
+
+@entry
+def search(on, off, on_T, off_T, now, best, errors, span, heat, state):
+    """Moves from `now`: remove some components, put new ones in their place, and descend.
+
+    A worse solution is taken with a probability that falls with the temperature: from `heat[0]` at
+    the first move of `span[2]` to `heat[1]` at the last; this call makes those from `span[0]` to
+    `span[1]`.  `errors` are those of `now` and `best`, pairs of factors, in place.
+    """
+    S, W = now
+    rank = S.shape[1]
+    S_words = np.zeros((rank, on_T.shape[2]), np.uint64)
+    W_words = np.zeros((rank, on.shape[2]), np.uint64)
+    left = np.zeros_like(on), np.zeros_like(off), np.zeros_like(on_T), np.zeros_like(off_T)
+    s, w = np.zeros(len(S), np.int8), np.zeros(len(W), np.int8)
+    S_new, W_new = S.copy(), W.copy()
+    empty = np.zeros(rank, np.int8)
+    for move in range(span[0], span[1]):
+        temperature = heat[0] * (heat[1] / heat[0]) ** (move / span[2])
+        S_new[:] = S
+        W_new[:] = W
+        empty[:] = 0
+        removed = 1
+        while removed < min(MOST_REMOVED, rank) and _draw(state) < ONE_MORE:
+            removed += 1
+        for _ in range(removed):
+            f = int(_draw(state) * rank)
+            S_new[:, f] = 0
+            W_new[:, f] = 0
+        for f in range(rank):
+            if not (S_new[:, f].any() and W_new[:, f].any()):
+                pack(S_new, S_words)
+                pack(W_new, W_words)
+                _uncovered(on, off, S_new, W_words, left[0], left[1])
+                _uncovered(on_T, off_T, W_new, S_words, left[2], left[3])
+                seeds = 1 + int(_draw(state) * SEEDS)
+                _new_component(left[0], left[1], left[2], left[3], seeds, state, s, w)
+                S_new[:, f] = s
+                W_new[:, f] = w
+        found = _descend(on, off, on_T, off_T, S_new, W_new, S_words, W_words, state)
+        if found <= errors[0] or _draw(state) < math.exp((errors[0] - found) / temperature):
+            errors[0] = found
+            S[:] = S_new
+            W[:] = W_new
+            if found < errors[1]:
+                errors[1] = found
+                best[0][:] = S
+                best[1][:] = W
+
+
+@entry
+def mix(on, off, S, given, skip, state, chosen):
+    """Choose some of many components, one after the other: each time the one that gains most.
+
+    Each is passed over with the probability `skip`, so that every call chooses others.
+    """
+    n_rows, planes, n_words = on.shape
+    covered = np.zeros((n_rows, n_words), np.uint64)
+    used = np.zeros(given.shape[0], np.int8)
+    for k in range(len(chosen)):
+        best, most = -1, -FAR
+        for f in range(given.shape[0]):
+            if used[f] or (best >= 0 and _draw(state) < skip):
+                continue
+            gain = 0
+            for n in range(n_rows):
+                if S[n, f]:
+                    for w in range(n_words):
+                        own = given[f, w] & ~covered[n, w]
+                        for p in range(planes):
+                            gain += (_ones(own & on[n, p, w]) - _ones(own & off[n, p, w])) << p
+            if gain > most:
+                best, most = f, gain
+        used[best] = 1
+        chosen[k] = best
+        for n in range(n_rows):
+            if S[n, best]:
+                for w in range(n_words):
+                    covered[n, w] |= given[best, w]
+
+
+@entry
+def best_codes(on, off, bits, given, first, last):
+    """The best of all combinations of components, for each row from `first` to `last`.
+
+    Of equally good ones the present one stays, or the first.  The weight of what is wrong.
+    """
+    _, planes, n_words = on.shape
+    rank = given.shape[0]
+    covers = np.zeros((1 << rank, n_words), np.uint64)
+    for code in range(1, 1 << rank):
+        f = 0
+        while not (code >> f) & 1:
+            f += 1
+        for w in range(n_words):
+            covers[code, w] = covers[code & (code - 1), w] | given[f, w]
+    total = np.int64(0)
+    for n in range(first, last):
+        present = 0
+        for f in range(rank):
+            present |= int(bits[n, f]) << f
+        best, least = present, FAR
+        for k in range(-1, 1 << rank):
+            code = present if k < 0 else k
+            wrong = 0
+            for w in range(n_words):
+                covered = covers[code, w]
+                for p in range(planes):
+                    wrong += (_ones(~covered & on[n, p, w]) + _ones(covered & off[n, p, w])) << p
+            if wrong < least:
+                best, least = code, wrong
+        total += least
+        for f in range(rank):
+            bits[n, f] = (best >> f) & 1
+    return total
+
+
+@entry
+def climb(on, off, bits, given, sweeps, state):
+    """Sweeps over the bits of one side until none improves; weight of the wrong entries."""
+    for _ in range(sweeps):
+        if _sweep(on, off, bits, given, state, False) == 0:
+            break
+    return count_errors(on, off, bits, given)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
 
 from hcnet.datasets import LabelledDigits, MnistData
 from hcnet.datasets.corruptions import CORRUPTIONS
@@ -52,3 +56,34 @@ def corrupted(
         else:
             changed = CORRUPTIONS[name](digits.images, random_state=seed)
             yield name, LabelledDigits(changed, digits.labels)
+
+
+def further_sets(file: Path) -> dict[str, LabelledDigits]:
+    """Further digits from an archive of arrays: uint8 (n, 28, 28) by name, and their labels ``y``.
+
+    A ValueError says what is wrong with the file.
+    """
+    try:
+        with np.load(file, allow_pickle=False) as found:
+            arrays = {name: found[name] for name in found.files}
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{file} must be a file of np.savez with arrays of digits, but it cannot be read "
+            f"({error}); write it with np.savez, without objects."
+        ) from None
+    labels = arrays.pop("y", None)
+    if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iu" or not arrays:
+        names = ", ".join(arrays) or "nothing else"
+        raise ValueError(
+            f"{file} must hold the labels y, whole numbers (n,), and arrays of digits, but y is "
+            f"{'missing' if labels is None else f'{labels.dtype} {labels.shape}'} beside {names}; "
+            f"write it with np.savez(file, y=labels, some_name=images)."
+        )
+    for name, images in arrays.items():
+        if images.dtype != np.uint8 or images.shape != (len(labels), 28, 28):
+            raise ValueError(
+                f"{name} in {file} must be uint8 of shape {(len(labels), 28, 28)}, as y has "
+                f"{len(labels)} labels, but it is {images.dtype} of shape {images.shape}; write "
+                f"the digits as they are in MNIST."
+            )
+    return {name: LabelledDigits(images, labels) for name, images in arrays.items()}

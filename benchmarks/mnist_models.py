@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from hcnet import HCN, Layer, TemplateClassifier
+from hcnet import HCN, Layer, ShapeClassifier, TemplateClassifier
 from hcnet.preprocessing import LineRemover, OrientedEdges
 
 # Chosen on validation digits: NOTES.md.
@@ -19,6 +19,8 @@ N_ORIENTATIONS, SHARED = 8, 0.9
 N_PARTS, PART_SIZE = 64, 7
 PIXEL_POOL, PART_POOL = 3, 5
 TEMPLATES_PER_CLASS = 32  # as in the paper
+VARIANTS = 2400  # of a class, shared out among its examples
+SIGMA = 1.2  # for templates: coarser edges than for networks, with fewer from noise
 SIZE = 28  # of an image
 # The paper's network: 64 features of 26×26, pools of 3×3, and these probabilities of a weight.
 N_FEATURES, FEATURE_SIZE, P_W = 64, 26, (0.001, 0.05)
@@ -30,9 +32,9 @@ DAMPING, PASSES = 0.5, 60
 CLASSIFYING = {"p01": 0.25, "p10": 0.01}
 
 
-def mnist_edges() -> OrientedEdges:
-    """What all our classifiers see of a grey image."""
-    return OrientedEdges(N_ORIENTATIONS, shared=SHARED)
+def mnist_edges(sigma: float = 1.0) -> OrientedEdges:
+    """What our classifiers see of a grey image."""
+    return OrientedEdges(N_ORIENTATIONS, sigma=sigma, shared=SHARED)
 
 
 def mnist_network(seed: int, damping: float = DAMPING, **how: Any) -> HCN:
@@ -90,11 +92,17 @@ def fit_templates(images: NDArray[Any], labels: NDArray[Any], seed: int) -> Pipe
         min(TEMPLATES_PER_CLASS, fewest),
         pool=PIXEL_POOL,
         template_pool=PART_POOL,
+        variants=VARIANTS // fewest - 1,
         random_state=seed,
     )
-    return make_pipeline(LineRemover(), mnist_edges(), model).fit(images, labels)
+    return make_pipeline(LineRemover(), mnist_edges(SIGMA), model).fit(images, labels)
 
 
 def with_lines(fitted: Pipeline) -> Pipeline:
     """The same without its first step, which removes lines; clean digits have none anyway."""
     return fitted[1:]
+
+
+def fit_shapes(images: NDArray[Any], labels: NDArray[Any], seed: int) -> ShapeClassifier:
+    """Keep all images as examples that are deformed; nothing is random."""
+    return ShapeClassifier().fit(images, labels)

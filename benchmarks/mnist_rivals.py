@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 
 from benchmarks.baselines.classic import neighbours, svm
 from benchmarks.baselines.cnn import CNN
+from benchmarks.baselines.rcn import RCN
+from benchmarks.baselines.scattering import Scattering
+from benchmarks.own_environment import UnavailableError
 from hcnet import Layer
 from hcnet.datasets import LabelledDigits
 from hcnet.preprocessing import LineRemover, OrientedEdges
@@ -26,6 +30,11 @@ TRAINING = {"l2": (1e-2, 1e-1), "restarts": 1, "steps": 60, "learning_rate": 1e-
 def pixels(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Grey values from 0 to 1, with an axis for the only channel."""
     return images[:, None].astype(np.float32) / 255
+
+
+def grey(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The images as they are."""
+    return images
 
 
 def edges(images: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -53,6 +62,15 @@ def _cnn(first: Layer, seed: int, **form: Any) -> CNN:
     return CNN([first, Layer()], random_state=seed, **form, **TRAINING)
 
 
+def variants_cnn(seed: int, corrupted: bool = False) -> Any:
+    """A larger network that learns from random variants, in PyTorch."""
+    if find_spec("torch") is None:
+        raise UnavailableError("it needs PyTorch; install torch into the environment")
+    from benchmarks.baselines.torch_cnn import TorchCNN
+
+    return TorchCNN(corrupted=corrupted, random_state=seed)
+
+
 class Rival(NamedTuple):
     """What it sees of an image, and how it is made from a seed: fit(X, y, held_out), predict(X)."""
 
@@ -74,6 +92,10 @@ RIVALS = {
     "lines removed: k-NN, pixels": Rival(
         lambda images: pixels(without_lines(images)), lambda seed: neighbours()
     ),
+    "CNN, variants": Rival(grey, variants_cnn),
+    "CNN, variants and corruptions": Rival(grey, lambda seed: variants_cnn(seed, True)),
+    "scattering, PCA": Rival(grey, lambda seed: Scattering()),
+    "RCN": Rival(grey, lambda seed: RCN()),
 }
 
 
@@ -88,5 +110,5 @@ class FittedRival:
         self.model = make(seed).fit(self.sees(digits.images), digits.labels, others)
 
     def predict(self, images: NDArray[np.uint8]) -> NDArray[Any]:
-        """Classes of grey images."""
+        """Classes of grey images; a slow rival classifies some of the first alone."""
         return np.asarray(self.model.predict(self.sees(images)))

@@ -13,7 +13,7 @@ import numba
 import numpy as np
 
 from benchmarks.harness import Benchmark, Row, measure, selected, spread, start, table
-from benchmarks.pgmax_environment import UnavailableError, python, solve
+from benchmarks.own_environment import OwnEnvironment, UnavailableError
 from hcnet import FeatureLearner
 from hcnet.datasets import deconvolution
 from hcnet.datasets.parts_data import PartsData
@@ -25,6 +25,15 @@ from hcnet.layers import Border, FeatureLayer
 from hcnet.messages import start_messages, trees_of
 from hcnet.metrics import matched_iou
 
+# PGMax 0.6.1 asks JAX for its backend in a way that 0.7 no longer has; 0.6.2 is the last before.
+JAX = "0.6.2"
+PGMAX = OwnEnvironment(
+    "PGMax",
+    # Without what PGMax lists and message passing does not use, such as TensorFlow and Jupyter.
+    (("--no-deps", "pgmax==0.6.1"), (f"jax=={JAX}", f"jaxlib=={JAX}", "numba", "numpy", "scipy")),
+    "from pgmax import infer",
+    "pgmax_worker.py",
+)
 N_FEATURES, SIZE = 5, (6, 6)
 # The settings of PGMax's own example of this problem: logits of 1e-75, 0.25 and 1 - 1e-100.
 LOGIT_S, LOGIT_W, LOGIT_X = -75 * np.log(10), -np.log(3), 100 * np.log(10)
@@ -90,7 +99,7 @@ def with_pgmax(data: PartsData, seed: int, iterations: int, create: bool) -> Row
         "logit_W": LOGIT_W,
         "logit_X": LOGIT_X,
     }
-    found = solve(python(create), problem, PATIENCE)
+    found = PGMAX.solve(PGMAX.python(create), problem, PATIENCE)
     W = found["W"].transpose(1, 0, 2, 3)
     used = found["S"].any(axis=(0, 2, 3))
     iou = matched_iou(W[used], data.features)

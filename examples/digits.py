@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from hcnet import TemplateClassifier
+from hcnet import HCN, TemplateClassifier
 from hcnet.datasets import mnist
+from hcnet.datasets.mnist import MnistData
 from hcnet.plotting.drawing import framed, tile_grid
 from hcnet.preprocessing import OrientedEdges
 
@@ -31,8 +32,15 @@ def main() -> None:
     # 64 small parts that may shift by two pixels; a template is made of some of them.
     model = TemplateClassifier(64, 7, templates_per_class=32, random_state=0, verbose=True)
     model.fit(edges.transform(train.images), train.labels)
-    new = edges.transform(data.test_images[:TESTED])
-    right = model.predict(new) == data.test_labels[:TESTED]
+    use(model, edges, data, TESTED, path)
+
+
+def use(
+    model: TemplateClassifier | HCN, edges: OrientedEdges, data: MnistData, tested: int, path: str
+) -> None:
+    """Recognise new digits, fill in some of which half is missing, and draw some of each class."""
+    new = edges.transform(data.test_images[:tested])
+    right = model.predict(new) == data.test_labels[:tested]
     print(f"{right.sum()} of {len(right)} new digits recognised")
 
     chosen = [np.flatnonzero(data.test_labels == k)[1] for k in range(10)]

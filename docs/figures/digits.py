@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from benchmarks.mnist_digits import PER_CLASS
-from benchmarks.mnist_models import fit_network, fit_templates
-from hcnet import HCN, TemplateClassifier
+from benchmarks.mnist_models import SIGMA, fit_network, fit_templates, mnist_edges
+from hcnet import HCN, Deformations, TemplateClassifier
 from hcnet.datasets import mnist
 from hcnet.datasets.corruptions import CORRUPTIONS
 from hcnet.hierarchy.convolution import bconv
 from hcnet.plotting.drawing import GAP, PAPER, blank, framed, tile_grid
 from hcnet.preprocessing import OrientedEdges
+from hcnet.templates.deformations import vary
 
 IMAGES = Path(__file__).parents[1] / "images"
 SCALE = 3
@@ -41,6 +42,22 @@ def coloured(image: NDArray[np.uint8], edges: NDArray[np.bool_]) -> NDArray[np.u
 def row(canvases: list[NDArray[np.uint8]]) -> Image.Image:
     """Enlarged, side by side."""
     return tile_grid([framed(canvas, SCALE) for canvas in canvases], columns=len(canvases))
+
+
+def draw_variants() -> None:
+    """Examples of five classes as edges, each with nine of its variants."""
+    train = mnist().first(1)
+    chosen = train.images[[1, 3, 4, 7, 8]]
+    edges = mnist_edges(SIGMA).transform(chosen)
+    shown, size = 10, edges[0].shape
+    elements = vary(edges, shown - 1, Deformations(), np.random.default_rng(0))
+    maps = np.zeros((shown * len(edges), edges[0].size), bool)
+    for k, image in enumerate(maps):
+        image[elements.where[elements.start[k] : elements.start[k + 1]]] = True
+    empty = np.zeros(chosen[0].shape, np.uint8)
+    each = [coloured(empty, image.reshape(size)) for image in maps]
+    rows = [row(each[k :: len(edges)]) for k in range(len(edges))]
+    below(rows).save(IMAGES / "mnist-variants.png", optimize=True)
 
 
 def disc() -> NDArray[np.uint8]:
@@ -113,6 +130,7 @@ def draw_digits() -> None:
     captions = ["64 parts, and how often 320 templates use them", "30 templates"]
     panels = learned(fit_templates(train.images, train.labels, 0)[-1], 5)
     draw_learned("mnist-parts.png", panels, captions)
+    draw_variants()
     first = mnist().first(1)
     digits = first.images[np.argsort(first.labels)]
     images = np.concatenate([disc()[None], digits])

@@ -13,18 +13,22 @@ if TYPE_CHECKING:
     from hcnet.estimators.feature_learner import FeatureLearner
     from hcnet.estimators.files import load
     from hcnet.estimators.hcn import HCN
+    from hcnet.estimators.shape_classifier import ShapeClassifier
     from hcnet.estimators.template_classifier import TemplateClassifier
     from hcnet.hierarchy.inference import Inference
     from hcnet.hierarchy.network import Layer
+    from hcnet.templates.deformations import Deformations
 
 __version__ = version.VERSION
 __all__ = [
     "HCN",
     "BooleanMatrixFactorization",
+    "Deformations",
     "Engine",
     "FeatureLearner",
     "Inference",
     "Layer",
+    "ShapeClassifier",
     "TemplateClassifier",
     "__version__",
     "load",
@@ -33,11 +37,13 @@ __all__ = [
 # Loaded on first use: Numba takes a second to import, and `hcnet --version` needs none of it.
 _HOMES = {
     "BooleanMatrixFactorization": "hcnet.estimators.boolean_matrix",
+    "Deformations": "hcnet.templates.deformations",
     "Engine": "hcnet.engine.engines",
     "FeatureLearner": "hcnet.estimators.feature_learner",
     "HCN": "hcnet.estimators.hcn",
     "Inference": "hcnet.hierarchy.inference",
     "Layer": "hcnet.hierarchy.network",
+    "ShapeClassifier": "hcnet.estimators.shape_classifier",
     "TemplateClassifier": "hcnet.estimators.template_classifier",
     "load": "hcnet.estimators.files",
 }

@@ -1,11 +1,12 @@
 """`TemplateClassifier`, and matching by `HCN`, on scikit-learn's handwritten digits."""
 
+import numba
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 import hcnet
-from hcnet import HCN, Layer, TemplateClassifier
+from hcnet import HCN, Deformations, Layer, TemplateClassifier
 from hcnet.preprocessing import OrientedEdges
 
 LAYERS = [Layer(24, 7, pool_border="same"), Layer(pool=5, pool_border="same")]
@@ -104,6 +105,72 @@ def test_the_history_is_of_the_matching_cost(model):
     assert model.n_iter_ == len(model.history_) > 0
 
 
+@pytest.fixture(scope="module")
+def few(digits):
+    """Five digits of each class."""
+    X, y, _, _ = digits
+    some = np.concatenate([np.flatnonzero(y == k)[:5] for k in range(10)])
+    return X[some], y[some]
+
+
+@pytest.fixture(scope="module")
+def varied(few):
+    return make(variants=30).fit(*few)
+
+
+def test_variants_make_up_for_few_examples(few, varied, digits):
+    _, _, test, labels = digits
+    assert varied.score(test, labels) > make(templates_per_class=5).fit(*few).score(test, labels)
+    assert varied.score(test, labels) > 0.8
+    assert varied.predict_proba(test).sum(axis=1) == pytest.approx(1)
+    # Templates say what is where, but not which class it is.
+    predicted = varied.predict(test[:50])
+    assert np.array_equal(varied.template_classes_[varied.cluster(test[:50])], predicted)
+
+
+def test_variants_are_the_same_in_files_and_with_any_number_of_threads(
+    few, varied, digits, tmp_path
+):
+    _, _, test, _ = digits
+    scores = varied.predict_proba(test)
+    loaded = hcnet.load(varied.save(tmp_path / "digits.hcn"))
+    assert np.array_equal(loaded.predict_proba(test), scores)
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        assert np.array_equal(make(variants=30).fit(*few).predict_proba(test), scores)
+    finally:
+        numba.set_num_threads(before)
+
+
+def test_deformations_are_kept_in_files(few, tmp_path):
+    how = Deformations(rotation=5, directions=False)
+    model = make(variants=2, deformations=how, max_iter=1).fit(*few)
+    assert hcnet.load(model.save(tmp_path / "digits.hcn")).deformations == how
+
+
+def test_with_placement_an_object_is_found_wherever_it_is(few, varied, digits):
+    _, _, test, labels = digits
+    moved = np.zeros_like(test[:100])
+    moved[:, :, 4:] = test[:100, :, :-4]
+    placing = make(variants=30, placement=5).fit(*few)
+    assert placing.score(moved, labels[:100]) > varied.score(moved, labels[:100]) + 0.2
+    assert placing.score(test[:100], labels[:100]) > varied.score(test[:100], labels[:100]) - 0.05
+
+
+def test_missing_pixels_count_for_nothing_among_variants(varied, digits):
+    _, _, test, labels = digits
+    mask = np.zeros(test[:60].shape, bool)
+    mask[:, :, 10:] = True
+    assert varied.score(test[:60], labels[:60], mask) > 0.5
+
+
+def test_variants_need_labels_of_all_classes(digits):
+    X, _, _, _ = digits
+    with pytest.raises(ValueError, match="variants need an example with a label for every class"):
+        make(variants=2, n_classes=3).fit(X[:20])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -113,10 +180,16 @@ def test_the_history_is_of_the_matching_cost(model):
         ({"pool_border": "wide"}, "pool_border must be"),
         ({"templates_per_class": 0}, "templates_per_class must be"),
         ({"max_iter": 0}, "max_iter must be"),
+        ({"variants": -1}, "variants must be"),
+        ({"placement": 0.5}, "placement must be"),
+        ({"placement": 2}, "placement=2 needs variants"),
+        ({"deformations": 3}, "deformations must be hcnet.Deformations"),
+        ({"deformations": Deformations(rotation=-1)}, "rotation must be"),
+        ({"deformations": Deformations(smoothness=0)}, "smoothness must be"),
         ({"max_memory": 1000}, "max_memory allows"),
     ],
 )
 def test_what_does_not_work_says_so(digits, options, message):
     X, y, _, _ = digits
-    with pytest.raises((ValueError, MemoryError), match=message):
+    with pytest.raises((TypeError, ValueError, MemoryError), match=message):
         make(**options).fit(X[:40], y[:40])

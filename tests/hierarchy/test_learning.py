@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 import warnings
 from types import SimpleNamespace
 
@@ -14,11 +15,11 @@ from scipy.special import expit
 
 from hcnet import HCN, Layer
 from hcnet.datasets import shapes
-from hcnet.engine.driver import Limits, Measurement, Status, run
+from hcnet.engine.driver import Limits, Measurement, Status, look, run
 from hcnet.engine.engines import ReadyEngine
 from hcnet.engine.schedules import SCHEDULE_NAMES, Schedule
 from hcnet.hierarchy.decoding import weight_log_prior
-from hcnet.hierarchy.explaining import explain
+from hcnet.hierarchy.explaining import explain, host_joint, joint_of_nothing
 from hcnet.hierarchy.network import sample, sample_templates
 from hcnet.hierarchy.network_learning import (
     PASSES,
@@ -267,6 +268,23 @@ def test_time_is_limited():
     assert learned.status is Status.TIME_LIMIT
     assert 1 <= len(learned.history) < 100_000
     assert learned.seconds < 5
+
+
+def test_what_takes_too_long_to_set_up_has_learned_nothing():
+    """Its score is that of the images without any weight; 1e5 starts need no time for that."""
+    images = small_images()
+    allowed = allowed_by(np.random.default_rng(0).integers(-1, 3, size=12), SMALL)
+    race = _Race(lambda: busy(), 10**5, 60, deadline=time.perf_counter() + 0.1)
+    assert list(race.runs()) == []
+    assert (race.leader, race.status) == (None, Status.TIME_LIMIT)
+    nothing = [np.zeros(level.weight_shape, bool) for level in SMALL.levels]
+    score = joint_of_nothing(SMALL, images, allowed)
+    assert score == pytest.approx(host_joint(SMALL, images, allowed, nothing), rel=1e-12)
+
+
+def busy():
+    while True:
+        look()
 
 
 def test_labels_count_in_what_is_reported():

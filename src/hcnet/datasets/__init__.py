@@ -1,8 +1,9 @@
-"""Data sets: images whose parts are known, boolean matrices, digits, and image files."""
+"""Data sets: images whose parts are known, boolean matrices, digits and characters."""
 
 from hcnet.datasets.characters import letters, small_letters, symbols, text, two_bars
 from hcnet.datasets.matrices import BooleanMatrixData, boolean_matrix
 from hcnet.datasets.mnist import LabelledDigits, MnistData, mnist
+from hcnet.datasets.omniglot import LabelledCharacters, OmniglotData, OneShotTask, omniglot
 from hcnet.datasets.parts_data import PartsData
 from hcnet.datasets.patterns import deconvolution
 from hcnet.datasets.scanned_text import ScannedText, scanned_text
@@ -12,8 +13,11 @@ from hcnet.datasets.typefaces import Font
 __all__ = [
     "BooleanMatrixData",
     "Font",
+    "LabelledCharacters",
     "LabelledDigits",
     "MnistData",
+    "OmniglotData",
+    "OneShotTask",
     "PartsData",
     "ScannedText",
     "ShapesData",
@@ -21,6 +25,7 @@ __all__ = [
     "deconvolution",
     "letters",
     "mnist",
+    "omniglot",
     "scanned_text",
     "shapes",
     "small_letters",

@@ -40,6 +40,10 @@ _SUMMARY: dict[str, Kind] = {
     "seconds_": kinds.number(),
     "log_joint_": kinds.number(),
     "cost_": kinds.number(),
+    "errors_": kinds.number(least=0),
+    "feature_names_in_": kinds.converted(
+        kinds.list_of(kinds.text()), list, lambda names: np.array(names, object)
+    ),
     "compression_ratio_": kinds.number(),
     "status_": kinds.converted(
         kinds.choice(*Status.__members__),
@@ -48,7 +52,10 @@ _SUMMARY: dict[str, Kind] = {
     ),
 }
 # All attributes that learning sets, besides the model.
-_TRAINING = (*_SUMMARY, "codes_", "history_", "moves_", "placements_")
+_TRAINING = (
+    *(*_SUMMARY, "codes_", "history_", "moves_", "placements_"),
+    *("row_names_", "coverage_"),
+)
 
 
 class Estimator(BaseEstimator):

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from hcnet.checks import check_count, check_flag, check_random_state
 from hcnet.engine.driver import Status
 from hcnet.estimators.base import Estimator, takes_images
+from hcnet.hierarchy.decoding import Configuration
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference, class_scores, clean_pixels, configuration
 from hcnet.hierarchy.network import NETWORK_MODEL, Network, NetworkModel, sample, sample_templates
@@ -44,11 +45,10 @@ class NetworkClassifier(ClassifierMixin, Estimator):
         With a class layer that allows several objects: a row per image that is True for the classes
         that are present.
         """
-        images, inference = self._check(X, mask).images, self._inference()
+        images = self._check(X, mask).images
         if self._model.network.classes.p_on is not None:
-            return self._present(configuration(self._model, images, inference).S[-1])
-        scores = class_scores(self._model, images, inference)
-        return np.asarray(self.classes_[scores.argmax(axis=1)])
+            return self._present(self._configuration(images).S[-1])
+        return np.asarray(self.classes_[self._class_scores(images).argmax(axis=1)])
 
     def predict_proba(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.float64]:
         """Probability of every class, (images, classes), by its best explanations.
@@ -58,7 +58,7 @@ class NetworkClassifier(ClassifierMixin, Estimator):
         """
         images = self._check(X, mask).images
         self._one_object("predict_proba")
-        return np.asarray(softmax(class_scores(self._model, images, self._inference()), axis=1))
+        return np.asarray(softmax(self._class_scores(images), axis=1))
 
     def score(self, X: ArrayLike, y: ArrayLike, mask: ArrayLike | None = None) -> float:
         """Share of images in the right class; images without a label (-1) do not count."""
@@ -71,7 +71,7 @@ class NetworkClassifier(ClassifierMixin, Estimator):
         """The template of every image."""
         images = self._check(X, mask).images
         self._one_object("cluster")
-        top = configuration(self._model, images, self._inference()).S[-1]
+        top = self._configuration(images).S[-1]
         return np.asarray(top.any(axis=(2, 3)).argmax(axis=1))
 
     def placements(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -80,7 +80,7 @@ class NetworkClassifier(ClassifierMixin, Estimator):
         Row and column count the positions of the layer.
         """
         images = self._check(X, mask).images
-        found = configuration(self._model, images, self._inference())
+        found = self._configuration(images)
         tables = [np.insert(np.argwhere(S), 1, k, axis=1) for k, S in enumerate(found.S[1:], 1)]
         rows = np.concatenate(tables)
         return np.asarray(rows[np.lexsort((-rows[:, 1], rows[:, 0]))])
@@ -141,9 +141,23 @@ class NetworkClassifier(ClassifierMixin, Estimator):
         check_shape(given.images, self._model.network, "the network has", self._remedy)
         return given
 
+    def _class_scores(self, images: Images) -> NDArray[np.float64]:
+        """Log-score of every class, up to a constant per image: (images, classes)."""
+        return class_scores(self._model, images, self._inference())
+
+    def _allowed(self, images: Images) -> BoolArray | None:
+        """Templates (images, templates) that an image may have; None for all."""
+        return None
+
+    def _configuration(self, images: Images) -> Configuration:
+        """What of the network is on for each image."""
+        allowed = self._allowed(images)
+        return configuration(self._model, images, self._inference(), allowed)
+
     def _clean(self, images: Images, y: ArrayLike | None) -> BoolArray:
-        allowed = None
-        if y is not None:
+        if y is None:
+            allowed = self._allowed(images)
+        else:
             codes = check_known_labels(y, images.n_images, self.classes_)
             allowed = agreeing(self._model.network, codes)
         return clean_pixels(self._model, images, self._inference(), allowed)

@@ -8,9 +8,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from hcnet.archive.kinds import LARGEST_SIDE
+from hcnet.archive.kinds import LARGEST_SIDE, Node
 from hcnet.checkpoint import EVERY
 from hcnet.checks import (
     check_count,
@@ -19,14 +19,16 @@ from hcnet.checks import (
     check_pair,
     check_random_state,
 )
-from hcnet.engine.driver import Limits
+from hcnet.engine.driver import Limits, bounded
 from hcnet.estimators.network_classifier import NetworkClassifier
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference
 from hcnet.hierarchy.network import CheckedLayer, Layer, NetworkModel, build_network
-from hcnet.images import BoolArray, Noise
+from hcnet.images import BoolArray, Images, Noise
 from hcnet.progress import Callback
+from hcnet.templates.deformations import Deformations, check_deformations
 from hcnet.templates.template_learning import check_template_memory, learn_templates
+from hcnet.templates.variants import MOST_VARIANTS, TEMPLATE_MODEL, TemplateModel, Variants
 from hcnet.validation.images import check_images
 from hcnet.validation.parameters import (
     check_class_number,
@@ -39,6 +41,8 @@ from hcnet.validation.parameters import (
 
 # Matching has costs of its own; this noise only fills in pixels, and draws images.
 NOISE = Noise(1e-3, 1e-3)
+# All shifts up to this are tried: an object that is farther away is to be cut out first.
+MOST_SHIFT = 1000
 # Names of the two layers in error messages.
 LAYERS = ("The layer of parts", "The layer of templates")
 
@@ -71,6 +75,16 @@ class TemplateClassifier(NetworkClassifier):
     pool_border : {"same", "full"}, default="same"
         "same": parts and templates may lie at the border of the image.  "full": the windows of all
         their pixels lie within the image.
+    variants : int, default=0
+        Deformed variants of every labelled example by which images are recognised: 30 to 100 for
+        handwriting.  The examples themselves are matched, too, whatever `templates_per_class` is,
+        and all variants of a class share the decision.  Templates still say which parts are where.
+        0: images are recognised by the templates.
+    deformations : Deformations or None, default=None
+        How variants differ from their example; None: as `Deformations()` has it, for handwriting.
+    placement : int, default=0
+        Largest shift in pixels, in rows and columns, at which an object is looked for, with
+        variants.  0: it is where those of the examples are.
     max_iter : int or None, default=None
         Rounds of the search; None: 10.
     max_seconds : float or None, default=None
@@ -92,6 +106,7 @@ class TemplateClassifier(NetworkClassifier):
     """
 
     _kind = "TemplateClassifier"
+    _model_kind = TEMPLATE_MODEL
 
     n_parts: int = 64
     part_size: int | tuple[int, int] = 7
@@ -101,6 +116,9 @@ class TemplateClassifier(NetworkClassifier):
     pool: int | tuple[int, int] = 3
     template_pool: int | tuple[int, int] = 5
     pool_border: str = "same"
+    variants: int = 0
+    deformations: Deformations | None = None
+    placement: int = 0
     max_iter: int | None = None
     max_seconds: float | None = None
     max_memory: int | None = None
@@ -129,22 +147,29 @@ class TemplateClassifier(NetworkClassifier):
         data = repr(labels.classes.tolist()), *images.arrays(), labels.codes
         with self._keeping(checkpoint, every, "fit", *data) as keeper:
             rng, limits = self._generator(keeper), self._limits()
+            variants = self._variants(images, labels.codes, len(labels.classes), rng)
             classes = check_templates(len(labels.classes), self.templates_per_class)
             layers = self._layers(classes.n_templates, images.size)
             network = build_network(layers, classes, NOISE, images.n_channels, images.size, rng)
-            memory = check_template_memory(
-                network, images.n_images, check_max_memory(self.max_memory)
-            )
+            most = check_max_memory(self.max_memory)
+            memory = check_template_memory(network, images.n_images, most)
+            if variants is not None:
+                memory = max(memory, variants.check_memory(most))
 
             def so_far(parts: BoolArray) -> TemplateClassifier:
                 empty = np.zeros(network.levels[-1].weight_shape, bool)
-                return self._running(NetworkModel(network, [parts, empty], labels.classes))
+                return self._running(TemplateModel(network, [parts, empty], labels.classes))
 
             allowed, progress = agreeing(network, labels.codes), self._progress(so_far)
             search = network, images, allowed, limits, rng, progress, keeper
             learned, weights, outcome = learn_templates(*search)
+            if variants is not None and not outcome.status.cut_short:
+                seconds = limits.max_seconds
+                with bounded(None if seconds is None else began + seconds) as learning:
+                    variants = variants.learned(len(labels.classes))
+                outcome.status = learning.status or outcome.status
         self._forget()
-        self._publish(NetworkModel(learned, weights, labels.classes))
+        self._publish(TemplateModel(learned, weights, labels.classes, variants))
         self._store_run(outcome)
         self.seconds_ = time.perf_counter() - began
         self.cost_, self.memory_ = -outcome.objective, memory
@@ -152,6 +177,53 @@ class TemplateClassifier(NetworkClassifier):
 
     def _inference(self) -> Inference:
         return Inference("match")
+
+    @property
+    def _matched(self) -> Variants | None:
+        return self._model.variants if isinstance(self._model, TemplateModel) else None
+
+    def _class_scores(self, images: Images) -> NDArray[np.float64]:
+        variants = self._matched
+        if variants is None:
+            return super()._class_scores(images)
+        return variants.class_scores(self._placed(images), len(self.classes_))
+
+    def _placed(self, images: Images) -> Images:
+        """Images with each object where the examples have theirs."""
+        reach = self._placement()
+        return images if self._matched is None else self._matched.placed(images, reach)
+
+    def _placement(self) -> int:
+        reach = check_count("placement", self.placement, 0, most=MOST_SHIFT)
+        if reach and not self.variants:
+            raise ValueError(
+                f"placement={reach} needs variants, and there are none; pass variants=30, say."
+            )
+        return reach
+
+    def _allowed(self, images: Images) -> BoolArray | None:
+        if self._matched is None:
+            return None
+        return agreeing(self._model.network, self._class_scores(images).argmax(axis=1))
+
+    def _variants(
+        self, images: Images, codes: NDArray[np.int64], n_classes: int, rng: np.random.Generator
+    ) -> Variants | None:
+        """Variants of the examples that have a label."""
+        n_variants = check_count("variants", self.variants, 0, most=MOST_VARIANTS)
+        how = check_deformations(self.deformations)
+        self._placement()
+        if n_variants == 0:
+            return None
+        if not np.isin(np.arange(n_classes), codes).all():
+            raise ValueError(
+                "variants need an example with a label for every class, and there are classes "
+                "without one; pass y, or variants=0 to find clusters."
+            )
+        labelled = codes >= 0
+        examples = images.pixels[labelled] & images.observed[labelled]
+        seed, nothing = int(rng.integers(2**32)), np.zeros((0, n_classes), np.float32)
+        return Variants(examples, codes[labelled], n_variants, how, seed, nothing)
 
     def _limits(self) -> Limits:
         return Limits(
@@ -171,11 +243,20 @@ class TemplateClassifier(NetworkClassifier):
             raise ValueError("its network is not that of a TemplateClassifier")
         return super()._publish(model)
 
+    @classmethod
+    def _parameter(cls, name: str, node: Node) -> Any:
+        if name == "deformations" and isinstance(node.value, dict):
+            return Deformations(**{key: node[key].value for key in node.names()})
+        return super()._parameter(name, node)
+
     def _check_parameters(self) -> None:
         check_class_number(self.n_classes)
         check_count("templates_per_class", self.templates_per_class)
         # Whether the layers fit on an image is known only with an image.
         self._layers(1, (LARGEST_SIDE, LARGEST_SIDE))
+        check_count("variants", self.variants, 0, most=MOST_VARIANTS)
+        check_deformations(self.deformations)
+        self._placement()
         self._limits()
         check_max_memory(self.max_memory)
         check_flag("verbose", self.verbose)

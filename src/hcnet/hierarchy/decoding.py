@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hcnet.engine.cpu import max_pool
 from hcnet.engine.cpu_compilation import compiled, inlined, parallel
+from hcnet.engine.driver import look
 from hcnet.engine.planes import OFF, UNDECIDED
 from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.network import Level, Network, Weights, moved
@@ -71,6 +72,7 @@ def forward(network: Network, weights: Weights, evidence: FloatArray) -> list[Fl
     up: list[FloatArray] = []
     below = evidence
     for level, W in zip(network.levels, weights, strict=True):
+        look()
         below = correlate(max_pool(level.pool, level.log_prior, below), W)
         up.append(below)
     return up
@@ -92,6 +94,7 @@ def decode(
     log_joint, freedom = top_log_prior(network, top), np.zeros(len(top))
     known = len(network.levels) - len(choices)
     for k in reversed(range(len(network.levels))):
+        look()
         level = network.levels[k]
         R.insert(0, bconv(S[0], scene.weights[k]))
         if k >= known:

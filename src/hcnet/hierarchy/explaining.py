@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.engine.driver import look
 from hcnet.engine.engines import ReadyEngine
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT, single
@@ -25,6 +26,7 @@ from hcnet.hierarchy.decoding import (
     decode,
     forward,
     improved,
+    pixel_log_likelihood,
     pixel_log_probabilities,
     top_log_prior,
     weight_log_prior,
@@ -242,11 +244,24 @@ def host_joint(network: Network, images: Images, allowed: BoolArray, weights: We
     """Joint log-probability, on the CPU."""
     parts = []
     for batch, rows in in_batches(images, explaining_memory(network)):
+        look()
         up = forward(network, weights, batch.evidence(network.noise))
         best = template_scores(network, up[-1], allowed[rows]).argmax(axis=1)
         scene = Scene(network, weights, batch, up)
         parts.append(decode(scene, scene.single(best), compare=False).log_joint)
     return float(np.concatenate(parts).sum()) + weight_log_prior(network, weights)
+
+
+def joint_of_nothing(network: Network, images: Images, allowed: BoolArray) -> float:
+    """Joint log-probability with all weights off, which takes no decoding.
+
+    Of a network that is being learned: every image shows one template.
+    """
+    value = pixel_log_likelihood(network, images, np.zeros(images.pixels.shape, bool))
+    shape = images.n_images, network.classes.n_templates, *network.top_size
+    value += class_log_prior(network.classes, shape, allowed).max(axis=1)
+    off = [np.zeros(level.weight_shape, bool) for level in network.levels]
+    return float(value.sum()) + weight_log_prior(network, off)
 
 
 class DeviceJoint:

@@ -19,7 +19,7 @@ from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.checkpoint import Checkpoint
 from hcnet.engine.driver import Limits, Measurement, Outcome, Status, bounded, interruptible, run
 from hcnet.engine.engines import ReadyEngine
-from hcnet.hierarchy.explaining import explain, joint_function, joint_memory
+from hcnet.hierarchy.explaining import explain, joint_function, joint_memory, joint_of_nothing
 from hcnet.hierarchy.network import Network, Weights
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
@@ -168,19 +168,22 @@ def learn_network(
     """
     progress = progress or Progress()
     began = time.perf_counter()
-    n_ink = count_ink(options.engine, network, images)
-    memory = check_passing_memory(network, images.n_images, options, n_ink)
-    problem = dead_start(network)
-    if problem:
-        warnings.warn(problem, UserWarning, stacklevel=3)
     deadline = None if options.max_seconds is None else began + options.max_seconds
     new = partial(NetworkLearning, network, images, allowed, options, rng)
-    race = _Race(new, options.n_init, PASSES if options.max_iter is None else options.max_iter)
+    passes = PASSES if options.max_iter is None else options.max_iter
+    race = _Race(new, options.n_init, passes, deadline)
+    memory = 0
 
     def report(k: int, measurement: Measurement, seconds: float) -> None:
         progress.step(measurement, start.process.state)
 
     with closing(progress), interruptible():
+        with bounded(deadline):
+            n_ink = count_ink(options.engine, network, images)
+            memory = check_passing_memory(network, images.n_images, options, n_ink)
+            problem = dead_start(network)
+            if problem:
+                warnings.warn(problem, UserWarning, stacklevel=3)
         for start, passes, name, beside in race.runs():
             if keeper is not None:
                 keeper.paused = [] if beside is None else [beside.process]
@@ -190,6 +193,13 @@ def learn_network(
             progress.stage(name, passes - start.outcome.n_iter)
             limits = Limits(max_iter=passes, max_seconds=left)
             start.outcome = run(start.process, limits, report, keeper, start.outcome)
+        if race.leader is None:  # no start could be set up
+            nothing = Decided(
+                [np.zeros(level.weight_shape, bool) for level in network.levels],
+                joint_of_nothing(network, images, allowed),
+            )
+            seconds = time.perf_counter() - began
+            return Outcome(nothing, nothing.log_joint, race.status, 0, seconds), memory
         process, outcome = race.leader.process, race.leader.outcome
         if outcome.status is Status.ITERATION_LIMIT and options.max_iter is None:
             # It wanders around a solution: more passes would not be better.
@@ -225,7 +235,9 @@ class _Race:
     new: Callable[[], NetworkLearning]
     n_init: int
     passes: int
-    leader: _Start = field(init=False)
+    deadline: float | None = None
+    leader: _Start | None = None
+    status: Status = Status.RUNNING  # why a start could not be set up
 
     def runs(self) -> Iterator[_Run]:
         """The runs to make, one by one; the caller sets the outcome of each.
@@ -237,9 +249,16 @@ class _Race:
         more = 3 * self.passes // 4
         both: list[_Start] = []
         for k in range(self.n_init):
-            start = _Start(self.new())
-            yield start, half, f"Start {k + 1} of {self.n_init}", self.leader if k else None
-            both = [self.leader, start] if k else [start]
+            start: _Start | None = None
+            with bounded(self.deadline) as setting_up:
+                start = _Start(self.new())
+            if start is None:  # there was no time to set it up
+                self.status = setting_up.status or self.status
+                if self.leader is not None:
+                    self.leader.outcome.status = self.status
+                return
+            yield start, half, f"Start {k + 1} of {self.n_init}", self.leader
+            both = [start] if self.leader is None else [self.leader, start]
             self.leader = _best(both)
             best = self.leader.outcome
             stalled = best.n_iter - best.best_at >= max(self.passes // STALLED, 1)
@@ -251,7 +270,8 @@ class _Race:
                 if one.outcome.status.cut_short:
                     self.leader.outcome.status = one.outcome.status
                     return
-        yield from _unfinished(self.leader, self.passes, "Best start", None)
+        if self.leader is not None:
+            yield from _unfinished(self.leader, self.passes, "Best start", None)
 
 
 def _best(starts: Sequence[_Start]) -> _Start:

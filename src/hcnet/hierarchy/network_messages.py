@@ -11,6 +11,7 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.engine.base import FeaturePassing
 from hcnet.engine.cpu import max_pool
+from hcnet.engine.driver import look
 from hcnet.engine.engines import ReadyEngine
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT, on_grid, single
@@ -18,6 +19,7 @@ from hcnet.hierarchy.network import Network
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.messages import (
     class_log_prior,
+    filled,
     pool_log_prior,
     pool_memory,
     set_active_pools,
@@ -63,6 +65,7 @@ class NetworkPassing(Stateful):
         self.levels: list[FeaturePassing] = []  # the feature layers, from the bottom
         self._up = []  # messages up to every S
         for k, (level, prior) in enumerate(zip(network.levels, weight_priors, strict=True)):
+            look()
             layer = level.features
             shape = (n, layer.n_channels, *layer.image_size)
             everything, nothing = np.ones(shape, bool), np.zeros(shape, FLOAT)
@@ -79,7 +82,7 @@ class NetworkPassing(Stateful):
         classes = class_log_prior(network.classes, up.shape, allowed)
         self._class_prior = hold(on_grid(classes) if exact else single(classes))
         self.change = np.inf  # of the messages from the pools to R, in the last pass
-        self._image_down = hold(np.full_like(evidence, -HUGE))
+        self._image_down = hold(filled(evidence.shape, -HUGE))
 
     def saved_fields(self, finished: bool) -> Fields:
         """All messages; once they are of no interest, the random generator alone."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from character_files import write_alphabet, write_run
 
 from hcnet.cli import make_parser
 
@@ -74,7 +75,7 @@ def run(page, chosen):
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch, digits_folder):
-    """Work in an empty folder, with digits in place of MNIST and without network."""
+    """Work in a folder with characters alone, with digits in place of MNIST, without network."""
 
     def refuse(*_):
         raise OSError("The documentation must run without network.")
@@ -82,6 +83,8 @@ def elsewhere(tmp_path, monkeypatch, digits_folder):
     monkeypatch.setenv("HCNET_DATA", str(digits_folder))
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "omniglot" / "run01", n=20)
+    write_alphabet(tmp_path / "omniglot" / "Greek", n_characters=20)
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if quick(p)], ids=lambda page: page.stem)

@@ -11,10 +11,21 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 # Those that take longest; the others take about 4 s each.
-LONG = {"digits", "inpainting", "page_of_text", "pixel_art", "several_objects", "shapes_hierarchy"}
+LONG = {
+    "digits",
+    "digits_by_messages",
+    "inpainting",
+    "touching_digits",
+    "page_of_text",
+    "pixel_art",
+    "several_objects",
+    "shapes_hierarchy",
+}
 # What an example must say of its success.
 SAYS = {
+    "animals": "feathers, eggs, airborne, backbone, breathes, tail, up to 4 legs",
     "digits": "of 297 new digits recognised",
+    "digits_by_messages": "of 297 new digits recognised",
     "inpainting": "of 838 that were ink 723 are back",
     "page_of_text": "10 parts, 9 of 10 letters exactly",
     "pixel_art": "0 in what was rebuilt",
@@ -23,6 +34,7 @@ SAYS = {
     "shapes_hierarchy": "1000 of 1000 new images in the right cluster",
     "spike_raster": "3 of 3 right to the last spike",
     "stream": "600 images: 6 parts",
+    "touching_digits": "of 6 lines read without an error",
     "yes_no_table": "of those that were missing 100.0%",
 }
 

@@ -8,7 +8,7 @@ from hcnet.engine.schedules import Batch
 from hcnet.factors import HUGE
 from hcnet.images import Images, Noise
 from hcnet.layers import FeatureLayer
-from hcnet.messages import Layout, start_messages, trees_of
+from hcnet.messages import Layout, _permutation, start_messages, trees_of
 
 # features, channels, feature size, image size, border, is W the kernel?
 LAYERS = {
@@ -90,6 +90,18 @@ def test_only_observed_pixels_have_trees():
     }
     assert messages.n_trees == observed.sum()
     assert set(messages.images) == {0, 2}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 1000, 70_000])
+def test_trees_are_shuffled_in_pieces_as_numpy_does(n, monkeypatch):
+    """Also where the generator holds half a number of the last call."""
+    monkeypatch.setattr("hcnet.messages.LARGE", 0)
+    for seed in range(20):
+        ours, wanted = np.random.default_rng(seed), np.random.default_rng(seed)
+        if seed % 2:
+            assert ours.integers(9, dtype=np.uint32) == wanted.integers(9, dtype=np.uint32)
+        np.testing.assert_array_equal(_permutation(n, ours), wanted.permutation(n))
+        assert ours.bit_generator.state == wanted.bit_generator.state
 
 
 @pytest.mark.parametrize("name", ["full", "few placements"])

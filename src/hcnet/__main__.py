@@ -11,13 +11,12 @@ def start() -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from hcnet.cli import main
 
-    if listening:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return main()
-    finally:
-        if listening:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+    code = main()
+    # An interrupt in code that a library has as text marks the process: if Python has run a module,
+    # it would end by SIGINT, whatever the exit code.  The next code that is text takes the mark
+    # away.
+    exec("")
+    return code
 
 
 if __name__ == "__main__":

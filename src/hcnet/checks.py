@@ -221,7 +221,12 @@ def check_grey(X: ArrayLike) -> tuple[NDArray[Any], float]:
 
 def in_short(error: Exception, most: int = 200) -> str:
     """What an error says, on one line of at most so many characters."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    return one_line(str(error), most) or type(error).__name__
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """A text from a file, on one line of at most so many characters."""
+    text = " ".join(text.split())
     return text if len(text) <= most else text[:most] + "…"
 
 

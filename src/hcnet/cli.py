@@ -15,19 +15,24 @@ import sys
 import threading
 import tomllib
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 from hcnet import __version__
-from hcnet.commands import command, compressing, learn, show, text, using
+from hcnet.commands import command, compressing, factoring, learn, show, text, using
 from hcnet.commands.command import WRONG_ARGUMENTS, Command, check_outputs
 from hcnet.engine.driver import Press
 
-MODULES = (learn, show, using, text, compressing)
+MODULES = (learn, show, using, text, compressing, factoring)
 COMMANDS: tuple[Command, ...] = tuple(one for module in MODULES for one in module.COMMANDS)
 # If the environment has this variable, errors are raised with their traceback.
 TRACEBACK = "HCNET_TRACEBACK"
+# Seconds after which a signal that was dropped comes again.
+SOON = 0.01
+# Characters of an error about words: a settings file may hold anything.
+MOST_SAID = 600
 # Advice of the library, in words of the command line.
 ADVICE = {
     "pass overwrite=True to replace it": "pass --force to replace it",
@@ -39,6 +44,8 @@ ADVICE = {
 # Words of the library that are no commands, and what to do instead.
 ELSEWHERE = {
     "export": "; models are exported in Python, with hcnet.export",
+    "factorise": "; did you mean factor?",
+    "factorize": "; did you mean factor?",
     "fit": "; did you mean learn?",
     "predict": "; did you mean classify?",
     "train": "; did you mean learn?",
@@ -48,27 +55,14 @@ ELSEWHERE = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the number is the exit code."""
-    code = command.DONE
     with Ending() as ending:
         try:
-            _open_streams()
-            try:
-                code = _command(list(sys.argv[1:] if arguments is None else arguments), ending)
-            finally:
-                sys.stdout.flush()  # also what argparse has printed
+            with ending.heard():
+                code = _printed(list(sys.argv[1:] if arguments is None else arguments), ending)
         except KeyboardInterrupt:
             print(f"\n{ending.word}.", file=sys.stderr)
             code = command.INTERRUPTED
-        except OSError as error:
-            # The rest of the buffer must not raise again at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if isinstance(error, BrokenPipeError):
-                code = command.READER_GONE
-            elif code == command.DONE:
-                reason = (error.strerror or "unknown error").lower()
-                print(f"hcnet: error: The result cannot be printed ({reason}).", file=sys.stderr)
-                code = command.FAILED
-        return 128 + ending.number if code == command.INTERRUPTED else code
+    return 128 + ending.number if code == command.INTERRUPTED else code
 
 
 class Ending:
@@ -94,8 +88,10 @@ class Ending:
 
     def __enter__(self) -> Ending:
         self._before: dict[int, Any] = {}
+        self._press.heard = False
+        self._hook, sys.unraisablehook = sys.unraisablehook, self._lost
         if threading.current_thread() is threading.main_thread():
-            if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
                 self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._press)
             for name in ("SIGTERM", "SIGHUP"):  # Windows has not all of them
                 number = getattr(signal, name, None)
@@ -106,14 +102,65 @@ class Ending:
     def __exit__(self, *error: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
+        sys.unraisablehook = self._hook
+
+    def _lost(self, about: sys.UnraisableHookArgs) -> None:
+        """Python drops what is raised where it clears up, such as an interrupt: it comes again."""
+        if self._press.heard and issubclass(about.exc_type, KeyboardInterrupt):
+            self._press.again()
+            timer = threading.Timer(SOON, self._again)
+            timer.daemon = True
+            timer.start()
+        else:
+            self._hook(about)
+
+    def _again(self) -> None:
+        if self._press.heard:
+            signal.pthread_kill(threading.main_thread().ident or 0, self.number)
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Signals raise in this block alone: nobody would catch what is raised around it.
+
+        One that came before ends the block at once; one that comes after it is too late.
+        """
+        try:
+            self._press.heard = True
+            if self.came:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._press.heard = False
 
     def __call__(self, number: int, frame: Any) -> None:
         """Handle a signal."""
         self.number, self._terminated = signal.Signals(number), True
         ctrl_c = signal.getsignal(signal.SIGINT)
-        if not callable(ctrl_c):  # nobody is to end this by Ctrl-C
+        if self._press.heard and callable(ctrl_c):
+            ctrl_c(number, frame)
+        elif self._press.heard:  # nobody is to end this by Ctrl-C
             raise KeyboardInterrupt
-        ctrl_c(number, frame)
+
+
+def _printed(words: list[str], ending: Ending) -> int:
+    """Run the command with streams that can be printed to."""
+    code = command.DONE
+    try:
+        _open_streams()
+        try:
+            code = _command(words, ending)
+        finally:
+            sys.stdout.flush()  # also what argparse has printed
+    except OSError as error:
+        # The rest of the buffer must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            code = command.READER_GONE
+        elif code == command.DONE:
+            reason = (error.strerror or "unknown error").lower()
+            print(f"hcnet: error: The result cannot be printed ({reason}).", file=sys.stderr)
+            code = command.FAILED
+    return code
 
 
 def _open_streams() -> None:
@@ -156,9 +203,11 @@ def _command(words: list[str], ending: Ending) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are two lines, also if the usage would fill the screen."""
+    """A parser whose errors are two lines, also if usage or value would fill the screen."""
 
     def error(self, message: str) -> NoReturn:
+        if len(message) > MOST_SAID:
+            message = f"{message[:MOST_SAID]}…"
         self.exit(
             WRONG_ARGUMENTS,
             f"usage: {self.prog} …, as {self.prog} --help explains\n"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from hcnet.engine.cpu_compilation import in_pieces
 from hcnet.engine.driver import look
 from hcnet.engine.schedules import BLOCK_SIZE
 from hcnet.factors import HUGE
@@ -19,8 +21,9 @@ from hcnet.layers import ClassLayer, FeatureLayer, PoolLayer
 
 IntArray = NDArray[np.int64]
 
-# Trees that are listed at a time.
-CHUNK = 2**20
+# Elements that are listed or filled at a time, and from how many on they are shuffled in pieces: a
+# million take some hundredths of a second.
+CHUNK, LARGE = 2**20, 2**22
 
 
 @dataclass(frozen=True)
@@ -202,14 +205,52 @@ def trees_of(
 
 def _shuffled(which: BoolArray, rng: np.random.Generator) -> NDArray[np.int32]:
     where = np.flatnonzero(which)
-    look()  # of a large table each line takes a second
-    order = rng.permutation(len(where))
+    look()
+    order = _permutation(len(where), rng)
     pixels = np.empty((len(where), which.ndim), np.int32)
-    for start in range(0, len(where), CHUNK):
-        look()
-        rows = slice(start, start + CHUNK)
+    for rows in chunks(len(where)):
         pixels[rows] = np.stack(np.unravel_index(where[order[rows]], which.shape), axis=1)
     return pixels
+
+
+def _permutation(n: int, rng: np.random.Generator) -> IntArray:
+    """The numbers below n in random order: what NumPy gives, in pieces if that takes long."""
+    if not LARGE < n < 2**32:
+        return rng.permutation(n)
+    order = np.arange(n)
+    look()
+    _swap(n - 1, order, rng)
+    return order
+
+
+@in_pieces
+def _swap(first: int, last: int, order: Any, rng: Any) -> None:
+    """Exchange elements from the last to the second with one before them, or themselves."""
+    for k in range(first, last):
+        i = order.size - 1 - k
+        mask = np.uint32(i)
+        for shift in (1, 2, 4, 8, 16):
+            mask |= mask >> np.uint32(shift)
+        j = i + 1
+        while j > i:
+            j = np.int64(np.uint32(rng.integers(0, 2**32 - 1, endpoint=True)) & mask)
+        order[i], order[j] = order[j], order[i]
+
+
+def chunks(n: int) -> Iterator[slice]:
+    """Slices of rows; between two a run can be ended."""
+    for start in range(0, n, CHUNK):
+        look()
+        yield slice(start, start + CHUNK)
+
+
+def filled(shape: tuple[int, ...], value: float) -> FloatArray:
+    """An array of one value; large ones take seconds to fill, and longer where memory is slow."""
+    array = np.empty(shape, FLOAT)
+    flat = array.reshape(-1)
+    for part in chunks(flat.size):
+        flat[part] = value
+    return array
 
 
 def start_messages(
@@ -232,7 +273,6 @@ def start_messages(
     """
     n_images = len(evidence)
     layout = Layout(layer, n_images)
-    n, a, r, c = pixels.T
     shape = (n_images, layer.n_features, *layer.placement_size)
     S = np.broadcast_to(np.asarray(placement_prior, dtype=FLOAT), shape)
     field, kernel = (S, weight_prior) if layout.kernel_is_weights else (weight_prior, S)
@@ -240,15 +280,16 @@ def start_messages(
     kernel_prior = layout.to_kernel(kernel)
     edges = (len(pixels) if keep else 0, layout.leaves)
     to_field, to_kernel = np.zeros((2, *edges), FLOAT) if memory is None else memory[:, : edges[0]]
-    rows = (n, a) if layout.kernel_is_weights else (a, n)
-    look()
-    trees = np.ascontiguousarray(np.stack([*rows, r, c], axis=1))
-    look()
+    trees, own = np.empty_like(pixels), np.empty(len(pixels), FLOAT)
+    for rows in chunks(len(pixels)):
+        n, a, r, c = pixels[rows].T
+        own[rows] = evidence[n, a, r, c]
+        trees[rows] = np.stack((n, a, r, c) if layout.kernel_is_weights else (a, n, r, c), axis=1)
     return Messages(
         layout=layout,
         trees=trees,
-        images=np.ascontiguousarray(n),
-        evidence=np.ascontiguousarray(evidence[n, a, r, c], dtype=FLOAT),
+        images=np.ascontiguousarray(pixels[:, 0]),
+        evidence=own,
         field_prior=field_prior,
         kernel_prior=kernel_prior,
         field=field_prior.copy(),
@@ -306,7 +347,7 @@ def start_pools(
         layer=layer,
         log_prior=hold(log_prior),
         to_U=hold(np.zeros((*shape, layer.n_members), FLOAT)),
-        from_pool=hold(np.full((*shape, layer.n_members), -HUGE, FLOAT)),
+        from_pool=hold(filled((*shape, layer.n_members), -HUGE)),
         to_R=hold(np.zeros(shape, FLOAT)),
     )
 
@@ -344,10 +385,14 @@ def pool_log_prior(layer: PoolLayer, window: NDArray[np.float64]) -> NDArray[np.
     y = np.arange(H)[:, None] + np.arange(h) - top
     x = np.arange(W)[:, None] + np.arange(w) - left
     rows, columns = (y >= 0) & (y < below_h), (x >= 0) & (x < below_w)
-    inside = rows[:, None, :, None] & columns[None, :, None, :]
-    p = np.where(inside, window, 0.0).reshape(H, W, h * w)
-    p /= p.sum(axis=2, keepdims=True)
-    return np.where(p > 0, np.log(np.maximum(p, 1e-300)), -HUGE)
+    found = np.empty((H, W, h * w))
+    for r in range(H):
+        look()
+        inside = rows[r, :, None] & columns[:, None, :]
+        p = np.where(inside, window, 0.0).reshape(W, h * w)
+        p /= p.sum(axis=1, keepdims=True)
+        found[r] = np.where(p > 0, np.log(np.maximum(p, 1e-300)), -HUGE)
+    return found
 
 
 def template_log_prior(layer: ClassLayer, positions: int) -> NDArray[np.float64]:

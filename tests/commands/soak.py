@@ -1,7 +1,8 @@
 """A soak: random commands with random options on random files, all in one folder, for hours.
 
 As a program: ``python soak.py FOLDER SECONDS [SEED]`` prints a line about whatever is wrong, a line
-of figures every minute, and all figures as JSON at the end.
+of figures every minute, and all figures as JSON at the end: after so long, or when there is a file
+`stop` in the folder.
 
 Half of the commands run in this process, whose memory must not grow, the others in forked
 processes, some of which get a signal at a random moment.  Commands and options are those of
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
+import gc
 import hashlib
 import io
 import itertools
@@ -24,7 +27,6 @@ import re
 import resource
 import shutil
 import signal
-import statistics
 import sys
 import time
 import traceback
@@ -33,6 +35,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 from PIL import Image
 
 import hcnet
@@ -50,6 +53,8 @@ MOST_FILES = 120
 MOST_BYTES = 30_000
 # Address space of a process: more is refused by the system, as if there were no memory.
 ADDRESSES = 12 * 2**30
+# Seconds between two looks at the memory.
+EVERY = 60
 # Whether every command is printed.
 LOG = "SOAK_LOG" in os.environ
 PART = re.compile(r".*\.[0-9a-f]{16}\.part")
@@ -220,6 +225,8 @@ class Words:
                 words += self._option(action, name)
         if rare(self.rng, 0.02):
             words += [self.rng.choice(["--nonsense", "-q", "--outputs=3", "--", "--help"])]
+        if "reference" in words:  # an engine for tests, which takes minutes for a page
+            words += ["--max-seconds", "1"]
         self.force = "--force" in words
         return [
             name,
@@ -245,6 +252,7 @@ class Words:
             "names": (".names.csv",),
             "codes": tuple(f"{n}{end}" for n in range(10) for end in (".csv", ".json")),
             "file": (".hcz",),
+            "table": (".names.csv", ".csv"),
         }
         if action.dest == "images":
             least = 0 if action.nargs == "*" else 1
@@ -271,6 +279,7 @@ class Words:
                 "learn": (".hcn",), "name": (".hcn",), "report": (".html",), "show": (".png",),
                 "compress": (".hcz",), "decompress": ("",), "demo": ("",), "read": (".txt",),
                 "encode": (".csv", ".json"), "classify": (".csv",), "cluster": (".csv",),
+                "factor": ("",),
             }  # fmt: skip
             return self.new(*endings.get(name, (".png", ".tif", ".npy", ".npz", "")))
         outputs = {
@@ -308,7 +317,8 @@ class Soak:
         self.pages: dict[bytes, list[bytes]] = {}  # of compressed files, by digest
         self.problems: list[str] = []
         self.counts: Counter[str] = Counter()
-        self.rss: list[float] = []
+        # Seconds, MiB, compiled functions, modules.
+        self.samples: list[tuple[float, float, int, int]] = []
         self.slowest: list[tuple[float, str]] = []
 
     # --- one command ---
@@ -408,7 +418,7 @@ class Soak:
         elif code in (1, 3) and len(said) != 1 and "--salvage" not in arguments:
             wrong = "errors"
         if wrong:
-            self._problem(wrong, arguments, f"{code} {err[-3000:]}")
+            self._problem(wrong, arguments, f"{code}, sent {sent}: {err[-3000:]}")
 
     def _compare(self, arguments, words, before, code, sent):
         """Only what the command was told to write may differ, and that is whole."""
@@ -456,6 +466,8 @@ class Soak:
             return
         parsed = self.parsers["compress"].parse_known_args(arguments[1:])[0]
         files = find_files([self.folder / p for p in parsed.images])
+        if self.folder / parsed.output in files:  # an image that was replaced by its own pages
+            return
         pages = [page for file in files for page, _ in read_pages(file)]
         with codec.Reader(self.folder / parsed.output) as reader:
             same = len(reader) == len(pages) and all(
@@ -517,36 +529,40 @@ class Soak:
             except HangError:
                 self._problem("hang", ["soak"], traceback.format_exc())
             now = time.perf_counter()
-            if n % 10 == 0:
-                self.rss.append(resident())
-            if now - last > 60:
+            if now - last > EVERY or not n:
+                loaded = compiled(), len(sys.modules)
+                self.samples.append((round(now - began), round(resident(), 1), *loaded))
                 about = f"{now - began:.0f} s, {self.counts['commands']} commands"
-                print(f"{about}, {self.rss[-1]:.0f} MiB, {len(self.problems)} problems", flush=True)
+                about += f", {self.samples[-1][1]} MiB, {loaded} compiled functions and modules"
+                print(f"{about}, {len(self.problems)} problems", flush=True)
                 last = now
-            if now - began > seconds:
+            if now - began > seconds or (self.folder.parent / "stop").exists():
                 break
         return self.figures(now - began)
 
     def figures(self, seconds):
         """What was found."""
-        quarter = max(len(self.rss) // 4, 1)
         return {
             "seconds": round(seconds),
             "counts": dict(sorted(self.counts.items())),
-            "MiB by quarters": [
-                round(statistics.median(self.rss[k : k + quarter]))
-                for k in range(0, quarter * 4, quarter)
-                if self.rss[k : k + quarter]
-            ],
+            "seconds, MiB, compiled functions, modules": self.samples,
             "slowest": [(round(s, 1), words) for s, words in self.slowest],
             "problems": self.problems,
         }
 
 
 def resident():
-    """MiB of memory that this process has."""
+    """MiB of memory that this process has, without what its allocator keeps for later."""
+    with contextlib.suppress(AttributeError):  # only of glibc
+        ctypes.CDLL(None).malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 2**20
+
+
+def compiled():
+    """Compiled functions that this process has loaded: each takes memory until the end."""
+    found = (one for one in gc.get_objects() if isinstance(one, Dispatcher))
+    return sum(len(one.overloads) for one in found)
 
 
 def alarm(number, frame):

@@ -59,12 +59,16 @@ def work(tmp_path_factory):
     run("name", folder / "parts.hcn", folder / "names.csv", "-o", folder / "named.hcn")
     run("encode", folder / "parts.hcn", folder / "page.png", "-o", folder / "codes.json")
     run("compress", folder / "noise.png", "--fast", "-o", folder / "noise.hcz")
+    answers = np.random.default_rng(0).integers(0, 2, (300, 40)).astype(str)
+    lines = [",".join(f"question {k}" for k in range(40)), *map(",".join, answers)]
+    (folder / "answers.csv").write_text("\n".join(lines))
     return folder
 
 
 LEARN = ("learn", "{page}", "--feature-size", "3x3", "--n-init", "1", "--max-iter", "2")
 LEARN += ("--random-state", "0", "--checkpoint", "{work}/fit.ckpt")
 NOISE = "{work}/noise.png"
+INPAINT = ("inpaint", "{parts}", NOISE, "--mask", "{work}/noise-mask.png")
 # Every command, and the file on the full disk that it is to write.
 CASES = {
     "learn": ((*LEARN, "-o", "{out}"), "model.hcn"),
@@ -72,6 +76,11 @@ CASES = {
     "learn --sheet": ((*LEARN, "-o", "{work}/m.hcn", "--sheet", "{out}"), "sheet.png"),
     "learn --table": ((*LEARN, "-o", "{work}/m.hcn", "--table", "{out}"), "table.csv"),
     "learn --report": ((*LEARN, "-o", "{work}/m.hcn", "--report", "{out}"), "report.html"),
+    "learn --live": ((*LEARN, "-o", "{work}/m.hcn", "--live", "{out}"), "live.html"),
+    "learn --stream": (
+        ("learn", NOISE, "--feature-size", "3x3", "--stream", "--max-iter", "1", "-o", "{out}"),
+        "model.hcn",
+    ),
     "show": (("show", "{parts}", "-o", "{out}", "--scale", "40"), "sheet.png"),
     "report": (("report", "{parts}", "{page}", "-o", "{out}"), "report.html"),
     "denoise": (("denoise", "{parts}", NOISE, "-o", "{out}"), "clean.png"),
@@ -83,10 +92,8 @@ CASES = {
         ("denoise", "{parts}", NOISE, "-o", "{work}/c.png", "--picture", "{out}"),
         "errors.png",
     ),
-    "inpaint": (
-        ("inpaint", "{parts}", NOISE, "--mask", "{work}/noise-mask.png", "-o", "{out}"),
-        "filled.png",
-    ),
+    "inpaint": ((*INPAINT, "-o", "{out}"), "filled.png"),
+    "inpaint --picture": ((*INPAINT, "-o", "{work}/f.png", "--picture", "{out}"), "errors.png"),
     "classify": (("classify", "{network}", "{shapes}", "-o", "{out}"), "classes.csv"),
     "classify --confusion": (
         ("classify", "{network}", "{shapes}", "--labels", "{shapes}", "--confusion", "{out}"),
@@ -111,7 +118,9 @@ CASES = {
     "compress --jbig2": (("compress", NOISE, "--fast", "--jbig2", "-o", "{out}"), "noise.jb2"),
     "compress --pdf": (("compress", NOISE, "--fast", "--pdf", "-o", "{out}"), "noise.pdf"),
     "decompress": (("decompress", "{work}/noise.hcz", "-o", "{disk}"), "noise.png"),
+    "factor": (("factor", "{work}/answers.csv", "--rank", "2", "-o", "{disk}"), "components.csv"),
 }
+SEVERAL = ("demo", "factor")  # commands that write several files
 
 
 def test_every_command_that_writes_is_here():
@@ -120,6 +129,10 @@ def test_every_command_that_writes_is_here():
         one.name for one in COMMANDS if "--force" in parsers[one.name]._option_string_actions
     }
     assert writing == {words[0] for words, _ in CASES.values()}
+    for one in COMMANDS:
+        found = {word for words, _ in CASES.values() if words[0] == one.name for word in words}
+        for option in one.outputs:
+            assert {"-o" if option == "output" else f"--{option}"} <= found, (one.name, option)
 
 
 def fill(disk, left):
@@ -147,17 +160,16 @@ def test_a_full_disk_is_said_and_changes_nothing(disk, work, case, left):
     kept = {file.name for file in disk.iterdir()} - {"filler"}
     if result.returncode == 0:  # it was small enough
         assert out.stat().st_size <= left
-        assert kept == {name}
+        assert kept == {name} or case in SEVERAL
         return
     assert result.returncode == 1, (result.stdout, result.stderr)
     said = [line for line in result.stderr.splitlines() if line.startswith("hcnet: error: ")]
     assert len(said) == 1, result.stderr
     assert "space" in said[0]
     assert str(disk) in said[0]
-    assert out.read_bytes() == OLD or case == "demo"
-    # A demonstration writes several files, of which the first may have fitted, and a checkpoint
-    # that was written stays.
-    assert kept - {f"{name}.x"} == {name} or case == "demo"
+    assert out.read_bytes() == OLD or case in SEVERAL
+    # Of several files the first may have fitted, and a checkpoint that was written stays.
+    assert kept - {f"{name}.x", f"{name}.ckpt"} == {name} or case in SEVERAL
     assert not list(disk.glob("*.part"))
 
 

@@ -58,7 +58,8 @@ def test_options_are_the_parameters_of_the_estimators():
                 given[kind].add(option.name)
     assert {"name", *learn.ENGINE_OPTIONS} == {field.name for field in fields(Engine)}
     for model in (FeatureLearner(), HCN([Layer()]), TemplateClassifier()):
-        wanted = set(model.get_params(deep=False)) - {"verbose", "callback"}
+        # An object with many limits is for Python.
+        wanted = set(model.get_params(deep=False)) - {"verbose", "callback", "deformations"}
         assert given[type(model).__name__] == wanted
     assert set(learn.LAYER_KEYS) == set(Layer.__dataclass_fields__)
 
@@ -71,6 +72,8 @@ def test_options_are_the_parameters_of_the_estimators():
         (["export", "x.hcn"], "no command 'export'; models are exported in Python"),
         (["lern", "x.png"], "there is no command 'lern'; did you mean learn?"),
         (["demo"], "hcnet demo: error: the following arguments are required: --output/-o"),
+        (["demo", "-o", ""], "argument --output/-o: must be a path, got nothing; . is this folder"),
+        (["learn", "", "-o", "x.hcn"], "argument IMAGES: must be a path, got nothing"),
         (["info", "--loud"], "hcnet info: error: unrecognized arguments: --loud"),
         (["info", "--jason"], "unrecognized arguments: --jason; did you mean --json?"),
         (
@@ -85,6 +88,14 @@ def test_wrong_words_are_explained(arguments, message):
     usage, error = result.stderr.splitlines()
     assert usage.startswith("usage: hcnet ")
     assert message in error
+
+
+def test_what_is_wrong_is_not_repeated_for_ever(tmp_path):
+    (tmp_path / "a.toml").write_text(f"[[layers]]\n{'9' * 100_000} = 1\n")
+    result = inside("learn", "x.png", "-o", "x.hcn", "--settings", tmp_path / "a.toml")
+    assert result.returncode == 2
+    assert "argument --layer: must be KEY=VALUE pairs" in result.stderr
+    assert len(result.stderr) < 1000
 
 
 def test_options_may_be_spelled_as_in_python(folder, tmp_path):

@@ -93,6 +93,7 @@ TABLE = boolean_matrix(shape=(1200, 800), rank=8, flips=0.05, random_state=0).ta
 LETTERS = letters(size=(300, 300), noise=0.05, n_placements=200, random_state=0).images
 TEXT = scanned_text(size=(1600, 1700), random_state=0).images
 SHAPES = shapes(n_images=600, random_state=0)
+PAGES = np.random.default_rng(0).random((3, 1, 400, 1400)) < 0.1
 SMALL = np.kron(np.eye(8), np.ones((3, 3)))
 LABELLED = SHAPES.images, SHAPES.labels
 FITS = {
@@ -103,6 +104,16 @@ FITS = {
     "soft parts": (FeatureLearner(algorithm="soft"), TEXT),
     "soft parts of noise": (FeatureLearner(algorithm="soft"), NOISE),
     "network": (HCN([Layer(8, size=21), Layer()], templates_per_class=4), *LABELLED),
+    "network of pages": (HCN([Layer(8, size=21), Layer()]), PAGES),
+    "network by beliefs": (
+        HCN([Layer(8, size=21), Layer()], engine="beliefs"),
+        PAGES[:1, :, :200, :600],
+    ),
+    "parts by the reference": (FeatureLearner(8, 8, engine="reference"), LETTERS),
+    "network by the reference": (
+        HCN([Layer(4, size=21), Layer()], engine="reference"),
+        *(one[:20] for one in LABELLED),
+    ),
     "many starts of networks": (HCN([Layer(4, size=21), Layer()], n_init=10**6), *LABELLED),
     "templates": (TemplateClassifier(16, 7, 20), *LABELLED),
     "table": (BooleanMatrixFactorization(8), TABLE),

@@ -14,6 +14,7 @@ import sys
 import warnings
 import zipfile
 import zlib
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ import pytest
 from PIL import Image
 
 from hcnet.cli import make_parser, with_settings
+from hcnet.commands.factoring import read_table
 from hcnet.commands.using import _read_codes
 from hcnet.datasets.mnist import read_idx
 from hcnet.image_files import files_of_images, read_images, read_labels, stream_images
@@ -139,6 +141,11 @@ SAMPLES = {
     ".csv": lambda: [
         b'file,page,part,row,column\na.png,0,1,2,3\nb.png,1,0,-1,7\n"a,\n.png",0,0,0,0\n'
     ],
+    ".table": lambda: [
+        b"name,a,b,c\nx,1,0,\ny,0,1,1\n",
+        b"\xef\xbb\xbfa;b\n0;yes\nNA;1\n",
+        'q\t"ü"\n1\t0\n'.encode(),
+    ],
     ".json": lambda: [json.dumps(CODES).encode()],
     ".toml": lambda: [
         b'templates_per_class = 2\nn_init = 1\nvote = true\nlabels = "shapes.npz"\n'
@@ -159,7 +166,13 @@ IMAGES = (
 
 def read_settings(path):
     words = ["images", "-o", "model", "--settings", str(path)]
-    return PARSER.parse_args(with_settings(PARSER, words))
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            return PARSER.parse_args(with_settings(PARSER, words))
+    except SystemExit:  # argparse knows no file
+        _, _, error = said.getvalue().partition("\n")
+        raise ValueError(f"{path}: {error.rstrip()}.") from None
 
 
 READERS = {
@@ -169,11 +182,12 @@ READERS = {
     ".names": (read_names,),
     ".csv": (_read_codes,),
     ".json": (_read_codes,),
+    ".table": (read_table,),
     ".toml": (read_settings,),
     ".idx": (lambda path: read_idx(path, 3),),
     ".gz": (lambda path: read_idx(path, 3),),
 }
-TEXTS = (".labels", ".names", ".csv", ".json", ".toml", ".pbm", ".pgm")
+TEXTS = (".labels", ".names", ".csv", ".table", ".json", ".toml", ".pbm", ".pgm")
 WORDS = (
     b'"', b",", b"\n", b"\r", b"\r\n", b"\0", b"\xff", "\u2028".encode(), b"-1", b"9" * 5000, b"'",
     b"[" * 9000, b"nan", b"Infinity", b"1e999", b"a" * 200_000, b"true", b"null", b";",
@@ -265,8 +279,6 @@ def outcome(read, path):
         return "refused" if named and short else f"SENTENCE {said[:500]!r}"
     except MemoryError as error:
         return "too large" if str(error).endswith(".") or not str(error) else f"MEMORY {error}"
-    except SystemExit:  # of argparse, which has said why
-        return "refused"
     return "read"
 
 

@@ -105,6 +105,17 @@ def test_extra_fields_of_archives_take_no_time(tmp_path):
         read_images(tmp_path / "b.npz")
 
 
+@pytest.mark.parametrize("header", [b"P1\n900 900\n", b"P2\n900 900\n255\n"])
+def test_comments_take_no_time(tmp_path, header):
+    (tmp_path / "a.pgm").write_bytes(header + b"1 #a\n" * 9000 + b"1 " * 801_000)
+    assert read_images(tmp_path / "a.pgm").X.shape == (1, 1, 900, 900)
+    (tmp_path / "a.pgm").write_bytes(header + b"1 #a\n" * 400_000 + b"1 " * 410_000)
+    began = time.process_time()
+    with pytest.raises(ValueError, match=r"a\.pgm has 400,000 comments; remove them"):
+        read_images(tmp_path / "a.pgm")
+    assert time.process_time() - began < 1
+
+
 def test_formats_that_are_not_promised_are_not_opened(tmp_path):
     """Pillow would start Ghostscript for this one."""
     (tmp_path / "a.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EOF\n")

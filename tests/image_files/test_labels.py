@@ -91,6 +91,9 @@ def test_labels_that_do_not_fit_are_explained(tmp_path, files):
         read_labels(tmp_path / "b.txt", files)
     with pytest.raises(ValueError, match="needs the columns file and label"):
         read_labels(table(tmp_path, "x,y", header="name,what"), files)
+    with pytest.raises(ValueError, match=r"columns fi le, label;") as caught:
+        read_labels(table(tmp_path, "x,y", header='"fi\nle",label'), files)
+    assert "\n" not in str(caught.value)
     for shape in ((), (3, 1), (2,)):
         np.save(tmp_path / "c.npy", np.zeros(shape))
         with pytest.raises(ValueError, match="labels for 3 images"):

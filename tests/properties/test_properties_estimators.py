@@ -24,10 +24,12 @@ from strategies import (
 from hcnet import (
     HCN,
     BooleanMatrixFactorization,
+    Deformations,
     Engine,
     FeatureLearner,
     Inference,
     Layer,
+    ShapeClassifier,
     TemplateClassifier,
 )
 from hcnet.names import ALGORITHMS, SCHEDULE_NAMES
@@ -141,7 +143,11 @@ OPTIONS = {
         "engine": [Engine(schedule=name) for name in SCHEDULE_NAMES],
     },
     "HCN": {"layers": [[Layer(2, size=2, pool=2), Layer(pool=1)]], "inference": ["explain"]},
-    "BooleanMatrixFactorization": {"n_components": [None, 1, 2, 9], "algorithm": ALGORITHMS},
+    "BooleanMatrixFactorization": {
+        "n_components": [None, 1, 2, 9],
+        "algorithm": ALGORITHMS,
+        "objective": ["probability", "error"],
+    },
 }
 
 
@@ -231,6 +237,33 @@ def test_answers_do_not_depend_on_how_the_same_data_come(kind, data):
         assert np.isin(model.cluster(given_X, mask), range(4)).all()
 
 
+EXAMPLES = np.array([np.eye(6), np.fliplr(np.eye(6)) + np.eye(6)])
+
+
+@given(
+    st.one_of(anything(), images()),
+    anything(),
+    odd_parameters(),
+    odd_parameters(),
+    odd_parameters(),
+)
+@about(
+    "hcnet.ShapeClassifier.decision_function",
+    *(f"hcnet.ShapeClassifier.{name}" for name in ("fit", "predict", "score", "set_params")),
+    examples=60,
+)
+def test_shapes_of_anything_are_compared_or_refused(given_X, y, n_points, candidates, stiffness):
+    options = {"n_points": n_points, "candidates": candidates, "stiffness": stiffness}
+    outcome(ShapeClassifier().set_params(**options).fit, EXAMPLES, [0, 1])
+    outcome(ShapeClassifier().fit, given_X, y)
+    model = ShapeClassifier(10).fit(EXAMPLES, CLASSES)
+    found = outcome(model.predict, given_X)
+    if found is not None:
+        assert set(found) <= set(CLASSES)
+        assert model.score(given_X, found) == 1
+        assert (model.decision_function(given_X) <= 0).all()
+
+
 @given(
     st.sampled_from(["FeatureLearner", "HCN"]),
     st.lists(images(side=5), min_size=1, max_size=4),
@@ -286,6 +319,15 @@ def test_any_value_of_a_layer(name, value):
     model = HCN([layer, Layer(pool=1)], 2, **QUICK)
     if outcome(model.fit, X[:2, :4, :4]) is not None:
         assert np.isfinite(model.log_joint_)
+
+
+@given(st.sampled_from(tuple(Deformations.__dataclass_fields__)), odd_parameters())
+@about("hcnet.Deformations", examples=30)
+def test_any_value_of_a_deformation(name, value):
+    how = Deformations(**{name: value})
+    model = CASES["TemplateClassifier"].make(variants=2, deformations=how)
+    if outcome(model.fit, X, np.repeat(CLASSES, 2)) is not None:
+        assert set(model.predict(X)) <= set(CLASSES)
 
 
 @given(st.sampled_from(["name", "candidates", "n_passes"]), odd_parameters())

@@ -1,6 +1,7 @@
 """Data sets, preprocessing, metrics and commands, given anything: a right answer, or a sentence."""
 
 import inspect
+import shutil
 from contextlib import suppress
 
 import numpy as np
@@ -14,8 +15,11 @@ from hcnet.cli import main
 from hcnet.datasets import (
     BooleanMatrixData,
     Font,
+    LabelledCharacters,
     LabelledDigits,
     MnistData,
+    OmniglotData,
+    OneShotTask,
     PartsData,
     ScannedText,
     ShapesData,
@@ -127,6 +131,50 @@ def test_digits_from_any_folder(tmp_path, files, download):
         (tmp_path / name).write_bytes(content)
     with suppress(FileNotFoundError):
         assert outcome(datasets.mnist, tmp_path, download=download) is None
+
+
+CHARACTERS = OmniglotData(
+    (),
+    {
+        "Greek": LabelledCharacters(
+            np.zeros((12, 4, 4), bool), np.arange(12) % 4, np.arange(12) // 4
+        )
+    },
+)
+OMNIGLOT_FILES = [
+    "run01/class_labels.txt",
+    "run01/training/class01.png",
+    "Greek/character01/0001_01.png",
+    "runs.zip",
+]
+
+
+@given(odd_parameters(), odd_parameters(), odd_parameters())
+@about(
+    "hcnet.datasets.LabelledCharacters",
+    "hcnet.datasets.OmniglotData",
+    "hcnet.datasets.OmniglotData.tasks",
+    "hcnet.datasets.OneShotTask",
+    examples=60,
+)
+def test_any_number_of_tasks(n_tasks, n_characters, seed):
+    tasks = outcome(CHARACTERS.tasks, n_tasks, n_characters=n_characters, random_state=seed)
+    if tasks is not None:
+        assert all(isinstance(task, OneShotTask) for task in tasks)
+        assert {len(task.images) for task in tasks} == {len(task.test_images) for task in tasks}
+
+
+@given(st.dictionaries(st.sampled_from(OMNIGLOT_FILES), st.binary(max_size=40)))
+@about("hcnet.datasets.omniglot", examples=30)
+def test_characters_from_any_folder(tmp_path, files):
+    folder = tmp_path / "data"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    with suppress(FileNotFoundError):
+        assert outcome(datasets.omniglot, folder) is None
 
 
 @given(

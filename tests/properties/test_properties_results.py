@@ -193,6 +193,23 @@ def test_a_model_is_drawn_at_any_scale(models, kind, scale):
 
 
 @given(st.one_of(images(side=SIDE), anything()), odd_parameters())
+@about("hcnet.plotting.show_factors", "hcnet.BooleanMatrixFactorization.explain", examples=30)
+def test_the_factors_of_any_table_are_explained_and_drawn(models, table, scale):
+    model = models["BooleanMatrixFactorization"]
+    fits = outcome(model.transform, table) is not None
+    told = outcome(model.explain, table)
+    assert (told is not None) == fits
+    if fits:
+        assert (told["rows"] <= len(table)).all()
+        assert (told["covers"] == told["alone"] + told["shared"]).all()
+    for size in (None, scale):
+        picture = outcome(plotting.show_factors, model, table, scale=size)
+        assert picture is None or (fits and min(picture.size) > 0)
+        assert picture is not None or size is not None or not fits
+    assert outcome(plotting.show_factors, models["HCN"], table) is None
+
+
+@given(st.one_of(images(side=SIDE), anything()), odd_parameters())
 @about("hcnet.plotting.show_explanation", "hcnet.plotting.show_comparison", examples=30)
 def test_what_explains_images_is_drawn_at_any_scale(models, pictures, scale):
     model = models["HCN"]

@@ -233,7 +233,7 @@ def add_images(parser: argparse.ArgumentParser, required: bool = True) -> None:
     parser.add_argument(
         "images",
         nargs="+" if required else "*",
-        type=Path,
+        type=path,
         metavar="IMAGES",
         help="image files, TIFF files with many pages, .npy or .npz arrays, folders",
     )
@@ -254,15 +254,20 @@ def add_images(parser: argparse.ArgumentParser, required: bool = True) -> None:
 
 def add_model(parser: argparse.ArgumentParser, images: bool = False) -> None:
     """The model of a command, and the `images` that it is used on."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a file that learn wrote (.hcn)")
+    parser.add_argument("model", type=path, metavar="MODEL", help="a file that learn wrote (.hcn)")
     if images:
         add_images(parser)
 
 
 def add_output(parser: argparse.ArgumentParser, help: str, required: bool = True) -> None:
     """The file of the result."""
-    parser.add_argument("--output", "-o", type=Path, required=required, metavar="PATH", help=help)
+    parser.add_argument("--output", "-o", type=path, required=required, metavar="PATH", help=help)
     add_force(parser)
+
+
+def add_folder(parser: argparse.ArgumentParser, help: str) -> None:
+    """The folder of the results."""
+    parser.add_argument("--output", "-o", type=path, required=True, metavar="DIR", help=help)
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:
@@ -280,7 +285,7 @@ def add_drawn_images(parser: argparse.ArgumentParser) -> None:
 
 def add_file(parser: argparse.ArgumentParser, name: str, help: str) -> None:
     """An optional file."""
-    parser.add_argument(name, type=Path, metavar="FILE", help=help)
+    parser.add_argument(name, type=path, metavar="FILE", help=help)
 
 
 def add_mask(parser: argparse.ArgumentParser, more: str = "") -> None:
@@ -303,6 +308,13 @@ def seed(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text!r}")
     return int(text)
+
+
+def path(text: str) -> Path:
+    """A file or folder.  Nothing would be this folder: a variable of a script that is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("must be a path, got nothing; . is this folder")
+    return Path(text)
 
 
 def size(text: str) -> int | tuple[int, int]:

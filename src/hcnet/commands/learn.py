@@ -86,6 +86,8 @@ OPTIONS = (
     Option("pool", command.size, "window in which pixels of a part shift", (TEMPLATES,)),
     Option("template_pool", command.size, "window in which parts shift", (TEMPLATES,)),
     Option("pool_border", str, "same: parts may lie at the border", (TEMPLATES,), ("same", "full")),
+    Option("variants", int, "deformed variants of every example to recognise by", (TEMPLATES,)),
+    Option("placement", int, "pixels by which objects may be shifted", (TEMPLATES,)),
     Option("n_classes", int, "number of classes; without labels, of clusters", CLASSES),
     Option("templates_per_class", int, "number of templates of each class", CLASSES),
     Option("inference", str, "how known weights are used", (NETWORK,), names.METHODS),

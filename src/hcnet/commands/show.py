@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from pathlib import Path
 from typing import Any
 
 from hcnet.commands import command
@@ -129,8 +128,7 @@ def _sheet(features: Any, name: str, names: list[str] | None = None) -> str:
 
 
 def _demo_arguments(parser: argparse.ArgumentParser) -> None:
-    help = "folder for pictures and model"
-    parser.add_argument("--output", "-o", type=Path, required=True, metavar="DIR", help=help)
+    command.add_folder(parser, "folder for pictures and model")
     parser.add_argument(
         "--seed", type=command.seed, default=0, metavar="N", help="another picture (default: 0)"
     )
@@ -187,7 +185,7 @@ def completion(options: argparse.Namespace) -> int:
         ) from None
     for parser in options.parsers.values():
         for action in parser._actions:
-            if action.type is Path or action.metavar == "FILE":
+            if action.type is command.path or action.metavar == "FILE":
                 action.complete = shtab.FILE
     print(shtab.complete(options.parser, options.shell))
     return command.DONE

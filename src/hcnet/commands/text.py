@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from pathlib import Path
 
 from hcnet.commands import command
 
@@ -12,7 +11,7 @@ from hcnet.commands import command
 def _name_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model(parser)
     help = "a table with the columns part and name (.csv), as a report saves it"
-    parser.add_argument("names", type=Path, metavar="NAMES", help=help)
+    parser.add_argument("names", type=command.path, metavar="NAMES", help=help)
     command.add_output(parser, "write the named model here (default: into MODEL)", required=False)
 
 
@@ -37,7 +36,7 @@ def name(options: argparse.Namespace) -> int:
 def _read_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_images(parser)
     help = "a model whose parts have names (.hcn)"
-    parser.add_argument("--model", type=Path, required=True, metavar="MODEL", help=help)
+    parser.add_argument("--model", type=command.path, required=True, metavar="MODEL", help=help)
     command.add_output(parser, "write the text to this file (default: to the terminal)", False)
 
 

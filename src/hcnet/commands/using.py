@@ -44,7 +44,7 @@ def _encode_arguments(parser: argparse.ArgumentParser) -> None:
 def _render_arguments(parser: argparse.ArgumentParser) -> None:
     command.add_model(parser)
     parser.add_argument(
-        "codes", type=Path, metavar="CODES", help="a .csv or .json file that encode wrote"
+        "codes", type=command.path, metavar="CODES", help="a .csv or .json file that encode wrote"
     )
     command.add_drawn_images(parser)
     parser.add_argument(

@@ -24,7 +24,7 @@ from hcnet.factors import HUGE
 from hcnet.grid import FLOAT, pool_share
 from hcnet.images import FloatArray
 from hcnet.layers import PoolLayer
-from hcnet.messages import Messages, PoolMessages
+from hcnet.messages import Messages, PoolMessages, filled
 
 # Shares of the beliefs that threads add up: more than threads, so that no thread waits long.
 _PARTS = 16
@@ -432,7 +432,7 @@ class CPUEngine(PoolUpdater):
     def or_to_S(self, pools: PoolMessages) -> FloatArray:
         """Messages from OR down to the S below."""
         shape = (*pools.to_R.shape[:2], *pools.layer.below_size)
-        down = np.full(shape, -HUGE, FLOAT)
+        down = filled(shape, -HUGE)
         n, some = _jobs(pools.active.below if pools.active else None, down)
         _run_or_to_S(n, some, *_planes(pools.from_pool, down), pools.window)
         return down

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Stateful
 from hcnet.engine.cpu import CPUEngine
+from hcnet.engine.driver import look
 from hcnet.engine.reference import ReferenceEngine
 from hcnet.engine.schedules import Batch, Schedule
 from hcnet.factors import HUGE
-from hcnet.grid import FLOAT
 from hcnet.images import FloatArray
 from hcnet.layers import FeatureLayer
-from hcnet.messages import Messages, start_messages
+from hcnet.messages import Messages, chunks, filled, start_messages
 
 # Beliefs are running sums of float32 messages; every so many sweeps they are added up anew.
 REBUILD_EVERY = 10
@@ -57,7 +57,9 @@ class DensePassing(Stateful):
         """All messages are 0; the arguments are those of `messages.start_messages`."""
         self._engine = engine
         self._shape = evidence.shape
-        self._elements = np.ravel_multi_index(tuple(elements.T), evidence.shape)
+        self._elements = np.empty(len(elements), np.int64)
+        for rows in chunks(len(elements)):
+            self._elements[rows] = np.ravel_multi_index(tuple(elements[rows].T), evidence.shape)
         self._messages = start_messages(
             layer, elements, evidence, placement_prior, weight_prior, keep, memory
         )
@@ -76,7 +78,9 @@ class DensePassing(Stateful):
 
     def set_evidence(self, evidence: FloatArray) -> None:
         """New evidence for R."""
-        self._messages.evidence[:] = evidence.reshape(-1)[self._elements]
+        flat = evidence.reshape(-1)
+        for rows in chunks(len(self._elements)):
+            self._messages.evidence[rows] = flat[self._elements[rows]]
 
     def set_placement_prior(self, placement_prior: FloatArray) -> None:
         """Another prior of S."""
@@ -91,6 +95,7 @@ class DensePassing(Stateful):
         if self._sweeps and self._sweeps % REBUILD_EVERY == 0 and not self._fresh:
             rebuild(self._engine, m)
             self._add_unstored()
+        look()
         field, kernel = m.field.copy(), m.kernel.copy()
         for first, batch in self._batches(schedule, rng, damping):
             for update, share in first:
@@ -135,9 +140,11 @@ class DensePassing(Stateful):
 
     def down(self, least: float = -HUGE) -> FloatArray:
         """Messages to R: (images, channels, height, width); minus infinity without a tree."""
-        out = np.full(int(np.prod(self._shape)), -HUGE, FLOAT)
-        out[self._elements] = self._engine.trees_to_R(self._messages)
-        return out.reshape(self._shape)
+        out, down = filled(self._shape, -HUGE), self._engine.trees_to_R(self._messages)
+        flat = out.reshape(-1)
+        for rows in chunks(len(down)):
+            flat[self._elements[rows]] = down[rows]
+        return out
 
     def placement_beliefs(self) -> FloatArray:
         """Max-marginal differences of S: (images, features, height, width)."""

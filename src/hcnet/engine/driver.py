@@ -237,24 +237,26 @@ class Interrupt(threading.Event):
 
 
 class Press:
-    """A handler of Ctrl-C that raises, once for presses that mean the same.
+    """A handler of Ctrl-C that raises while it is `heard`, once for presses that mean the same.
 
     What is put in order after the first is not cut off by a second.
     """
 
+    heard = True
+    came = False  # whether there was a press
     _since = -math.inf
 
-    @property
-    def came(self) -> bool:
-        """Whether there was a press."""
-        return self._since > -math.inf
+    def again(self) -> None:
+        """Raise at the next press, too: what was raised at the last one is lost."""
+        self._since = -math.inf
 
     def __call__(self, number: int, frame: Any) -> None:
         """Handle a signal."""
-        now = time.perf_counter()
+        now, self.came = time.perf_counter(), True
         if now - self._since >= SAME_PRESS:
             self._since = now
-            raise KeyboardInterrupt
+            if self.heard:
+                raise KeyboardInterrupt
 
 
 class _Watch(threading.local):

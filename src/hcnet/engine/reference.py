@@ -6,7 +6,8 @@ tested against.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from hcnet import factors
 from hcnet.engine import planes
 from hcnet.engine.base import PoolUpdater
+from hcnet.engine.driver import look
 from hcnet.engine.schedules import Batch
 from hcnet.grid import FLOAT, pool_share, to_steps
 from hcnet.images import FloatArray
@@ -21,7 +23,16 @@ from hcnet.messages import Messages, PoolMessages
 
 Array = NDArray[np.floating]
 
+Item = TypeVar("Item")
+
 _TO_STEPS = to_steps(np.double)
+
+
+def _each(items: Iterable[Item]) -> Iterator[Item]:
+    """One after the other; between two a run can be ended."""
+    for item in items:
+        look()
+        yield item
 
 
 class ReferenceEngine(PoolUpdater):
@@ -39,7 +50,7 @@ class ReferenceEngine(PoolUpdater):
                 # Placements belong to one lane alone; weights are shared by all of them.
                 field = seen_field.copy() if not shared_is_kernel else seen_field
                 kernel = seen_kernel.copy() if shared_is_kernel else seen_kernel
-            for k in batch.order[batch.lanes[lane] : batch.lanes[lane + 1]]:
+            for k in _each(batch.order[batch.lanes[lane] : batch.lanes[lane + 1]]):
                 change = self._update_tree(m, int(k), field, kernel, damping)
                 targets = [(m.field, m.kernel)]
                 if not batch.simultaneous:
@@ -52,14 +63,14 @@ class ReferenceEngine(PoolUpdater):
         m = messages
         m.field[:] = 0
         m.kernel[:] = 0
-        for k in range(m.n_trees):
+        for k in _each(range(m.n_trees)):
             self._add(m, k, m.field, m.kernel, m.to_field[k], m.to_kernel[k])
 
     def trees_to_R(self, messages: Messages) -> FloatArray:
         """Messages from the trees to R, one per tree."""
         m, n = messages, messages.layout.leaves
         down = np.empty(m.n_trees, FLOAT)
-        for k in range(m.n_trees):
+        for k in _each(range(m.n_trees)):
             s = self._window(m, k, m.field).ravel() - m.to_field[k].astype(float)
             w = m.kernel[m.trees[k, 1]] - m.to_kernel[k].astype(float)
             down[k] = np.clip(factors.tree_down(s, w, [0.0] * n, n), -factors.HUGE, factors.HUGE)
@@ -67,27 +78,27 @@ class ReferenceEngine(PoolUpdater):
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
         """Messages from OR to U, given the messages up to the S below."""
-        for n, a, y, x in np.ndindex(below.shape):
+        for n, a, y, x in _each(np.ndindex(below.shape)):
             plane = below[n, a], pools.from_pool[n, a], pools.to_U[n, a]
             planes.or_to_U(y, x, *plane, pools.window, _scratch(pools))
 
     def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
         """Messages from POOL to R; the largest change of one."""
         before, share = pools.to_R.copy(), pool_share(damping)
-        for n, a, r, c in np.ndindex(before.shape):
+        for n, a, r, c in _each(np.ndindex(before.shape)):
             planes.pool_to_R(r, c, pools.to_U[n, a], pools.log_prior, pools.to_R[n, a], share)
         return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
         """Messages from POOL to U, given the messages that R sends down."""
-        for n, a, r, c in np.ndindex(above.shape):
+        for n, a, r, c in _each(np.ndindex(above.shape)):
             plane = pools.to_U[n, a], above[n, a], pools.log_prior, pools.from_pool[n, a]
             planes.pool_to_U(r, c, *plane, _scratch(pools))
 
     def or_to_S(self, pools: PoolMessages) -> FloatArray:
         """Messages from OR down to the S below."""
         down = np.empty((*pools.to_R.shape[:2], *pools.layer.below_size), FLOAT)
-        for n, a, y, x in np.ndindex(down.shape):
+        for n, a, y, x in _each(np.ndindex(down.shape)):
             planes.or_to_S(y, x, pools.from_pool[n, a], down[n, a], pools.window, _scratch(pools))
         return down
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from hcnet.engine.driver import look
 from hcnet.names import SCHEDULE_NAMES as SCHEDULE_NAMES
 from hcnet.names import ScheduleName as ScheduleName
 
@@ -28,6 +29,8 @@ BLOCK_SIZE = 100
 # Trees are stored in random order; a sweep visits runs of this many neighbours in a new random
 # order, so that memory is read in long stretches (30 % faster than tree by tree).
 RUN = 16
+# Runs that are listed at a time; between two a sweep can be ended.
+CHUNK = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,5 +93,9 @@ class Schedule:
 def _shuffled_runs(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     run = RUN if n > 64 * RUN else 1
     starts = rng.permutation(-(-n // run)) * run
-    order = (starts[:, None] + np.arange(run)).ravel()
-    return order[order < n]
+    parts = [np.empty(0, np.int64)]
+    for k in range(0, len(starts), CHUNK):
+        look()
+        part = (starts[k : k + CHUNK, None] + np.arange(run)).ravel()
+        parts.append(part[part < n])
+    return np.concatenate(parts)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcnet.checks import in_short
+from hcnet.checks import in_short, one_line
 from hcnet.image_files.opening import ARRAY_SUFFIXES, RefusedFileError, read_array
 
 FOLDERS = "folders"
@@ -87,7 +87,7 @@ def _from_text(path: Path, files: Sequence[Path]) -> list[str]:
         return [label for _, label in _cells(path, rows, 1, 0)]
     if not {"file", "label"} <= set(columns):
         raise RefusedFileError(
-            f"{path} has the columns {', '.join(columns)[:200]}; it needs the columns file and "
+            f"{path} has the columns {one_line(', '.join(columns))}; it needs the columns file and "
             f"label, or one label per line and nothing else."
         )
     names = [row[columns.index("file")] for _, row in rows[1:] if len(row) == len(columns)]

@@ -11,6 +11,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +30,8 @@ _OWN_SIZES = ("MPO", "TIFF")
 # Pixels of all pages together, for each byte of a file: an empty page packed by Group 4 has more,
 # and a book with text on some of its pages has less; arrays are packed less well.
 PIXELS_PER_BYTE, ARRAY_PIXELS_PER_BYTE = 4096, 256
+# Comments in an image that is a text; most have one.
+MOST_COMMENTS = 10_000
 REPAIR = "repair it, or leave it out"
 SAVE = "write it with np.save or np.savez, without objects"
 
@@ -74,6 +77,8 @@ def opened(path: Path) -> Iterator[tuple[Image.Image, list[Declared]]]:
         file = Image.open(path, formats=FORMATS)
     with file:
         with decoding(path):
+            if [tile for tile in file.tile if tile[0] == "ppm_plain"]:
+                _check_comments(path)
             n, (_, size) = int(getattr(file, "n_frames", 1)), _page(file)
             check_declared(path, [(n, size if file.format not in _OWN_SIZES else (1, 1, 1))])
             pages = [_page(file)] * n
@@ -83,6 +88,14 @@ def opened(path: Path) -> Iterator[tuple[Image.Image, list[Declared]]]:
                     pages[number] = _page(file)
                 check_declared(path, pages)
         yield file, pages
+
+
+def _check_comments(path: Path) -> None:
+    """Pillow copies a block of a text for every comment in it: a megabyte of them takes seconds."""
+    with path.open("rb") as text:
+        n = sum(block.count(b"#") for block in iter(partial(text.read, 2**20), b""))
+    if n > MOST_COMMENTS:
+        raise RefusedFileError(f"{path} has {n:,} comments; remove them, or leave it out.")
 
 
 def seek_page(path: Path, file: Image.Image, number: int, pages: list[Declared]) -> None:

@@ -21,7 +21,6 @@ from hcnet.checkpoint import digest
 from hcnet.environment import versions
 from hcnet.estimators.base import plain
 from hcnet.hierarchy.decoding import Configuration, nodes
-from hcnet.hierarchy.inference import configuration
 from hcnet.hierarchy.network import NetworkModel
 from hcnet.images import BoolArray, Images, part_boxes
 from hcnet.plotting.charts import confusion_counts, curve_points
@@ -345,7 +344,7 @@ def network_content(
         return _layers(model._model, None), None
     images = model._check(X, mask).images
     shown = shown_images(images)
-    found = configuration(model._model, shown, model._inference())
+    found = model._configuration(shown)
     content = _layers(model._model, found)
     rows = [_node_rows(model._model, found, k) for k in range(shown.n_images)]
     about = [""] * shown.n_images

@@ -1,4 +1,4 @@
-"""Checks on images, masks, tables, and streams of images.
+"""Checks on images, masks, codes, and streams of images.
 
 A message says what was expected, what came, and what to do.
 """
@@ -38,7 +38,7 @@ def check_images(X: ArrayLike, mask: ArrayLike | None = None, warn: bool = True)
 
     NaN is missing; without a mask there is a warning about it, unless `warn` is False.
     """
-    _refuse_paths(X, "hcnet.image_files.read_images(X).X, which also makes it 0 and 1")
+    refuse_paths(X, "hcnet.image_files.read_images(X).X, which also makes it 0 and 1")
     if sparse.issparse(X):
         raise TypeError(
             "Sparse input is not supported, because images are arrays of pixels; pass a dense "
@@ -72,7 +72,7 @@ def check_images(X: ArrayLike, mask: ArrayLike | None = None, warn: bool = True)
     return ImageInput(Images(pixels.reshape(shape), ~missing.reshape(shape)), array.shape)
 
 
-def _refuse_paths(X: Any, how: str) -> None:
+def refuse_paths(X: Any, how: str) -> None:
     """An error if files are named where what is in them is meant; `how` it can be read."""
     first = X[0] if isinstance(X, list | tuple) and len(X) else X
     if isinstance(first, str | os.PathLike):
@@ -208,22 +208,6 @@ def check_codes(codes: ArrayLike | sparse.sparray) -> sparse.csr_array:
             "returns, or decide first, for example codes > 0.5."
         )
     return table
-
-
-def check_table(
-    X: ArrayLike | sparse.sparray, mask: ArrayLike | None = None
-) -> tuple[BoolArray, BoolArray]:
-    """A 0/1 table, dense or sparse: its values and where they are observed."""
-    _refuse_paths(X, "numpy.loadtxt(X)")
-    array = X.toarray() if sparse.issparse(X) else np.asarray(X)  # type: ignore[union-attr]
-    hidden = mask.toarray() if sparse.issparse(mask) else mask  # type: ignore[union-attr]
-    if array.ndim != 2:
-        raise ValueError(
-            f"X must be a table of shape (rows, columns), got {array.ndim} dimensions "
-            f"{array.shape}; Reshape your data, for one row for example to (1, columns)."
-        )
-    images = check_images(array, hidden).images
-    return images.pixels[0, 0], images.observed[0, 0]
 
 
 def stream_items(source: Any) -> Iterator[Any]:

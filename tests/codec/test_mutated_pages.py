@@ -16,7 +16,7 @@ import pytest
 from drawn_pages import KINDS, text
 
 from hcnet.codec import PageInfo, Reader, Resolution, Writer
-from hcnet.codec.container import CHECKSUM, HEADER, Cursor, index_and_end, varint
+from hcnet.codec.container import CHECKSUM, HEADER, VERSION, Cursor, index_and_end, varint
 from hcnet.codec.reading import PIXEL_BYTES, STATE_BYTES
 from hcnet.memory import NotEnoughMemoryError
 from tests.mutations import hunt, pick, run_hunt
@@ -64,14 +64,14 @@ def records(data):
     return found
 
 
-def forge(parts, count=None):
+def forge(parts, version, count=None):
     """A file of these heads and payloads, with checksums that fit."""
     all_records = []
     for head, payload in parts:
         checksum = CHECKSUM.pack(zlib.crc32(head))
         all_records.append(b"P" + varint(len(head)) + head + checksum + payload)
     sizes = [len(record) for record in all_records]
-    header = HEADER.pack(b"\x89HCZ\r\n\x1a\n", 1, 0)
+    header = HEADER.pack(b"\x89HCZ\r\n\x1a\n", version, 0)
     return header + b"".join(all_records) + index_and_end(sizes if count is None else count)
 
 
@@ -96,6 +96,7 @@ def mutant(rng, data, others):
     if kind == "bytes":
         return bytes_of(rng, data), kind
     found = records(data)
+    version = pick(rng, [1, VERSION, VERSION, VERSION])
     k = int(rng.integers(len(found)))
     head, payload = found[k]
     first, _, rest = fields(head)
@@ -113,8 +114,9 @@ def mutant(rng, data, others):
         other = pick(rng, records(pick(rng, others)))
         new = list(found)
         pick(rng, [new.reverse, new.clear, lambda: new.insert(k, other), lambda: new.pop(k)])()
-        return forge(new, pick(rng, [None, None, [25] * len(new), [2**40], []])), kind
-    data = forge(found)
+        count = pick(rng, [None, None, [25] * len(new), [2**40], []])
+        return forge(new, version, count), kind
+    data = forge(found, version)
     return (bytes_of(rng, data), f"{kind}, then bytes") if rng.random() < 0.1 else (data, kind)
 
 

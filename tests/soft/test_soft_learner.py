@@ -228,6 +228,17 @@ def test_scans_are_soft_by_themselves_and_exact_parts_are_not(scan, soft):
         assert found.algorithm_ == "refined"
 
 
+def test_large_parts_on_a_large_page_are_soft():
+    rng = np.random.default_rng(0)
+    sprites = np.kron(rng.random((2, 7, 7)) < 0.7, np.ones((6, 6), bool))
+    page = np.zeros((1, 600, 600), bool)
+    for n, (y, x) in enumerate(np.ndindex(6, 3)):
+        page[0, 90 * y + 10 :, 180 * x + 10 :][:42, :42] = sprites[n % 2]
+    assert not many_pieces(list(page))
+    # An exact search with windows of this size takes minutes.
+    assert FeatureLearner(random_state=0).fit(page).algorithm_ == "soft"
+
+
 def test_a_time_limit_leaves_a_usable_model(scan):
     for algorithm in ("soft", "auto"):
         model = FeatureLearner(algorithm=algorithm, max_seconds=1e-6, random_state=0)

@@ -124,6 +124,19 @@ def many_pieces(pages: list[BoolArray]) -> bool:
     )
 
 
+def largest_copy(pages: list[BoolArray]) -> tuple[int, int]:
+    """Height and width of the largest part that may occur twice: those of the second largest piece.
+
+    (0, 0) if there is none.
+    """
+    sizes = [(0, 0), (0, 0)]
+    for page in pages:
+        label, _ = ndimage.label(page, np.ones((3, 3), bool))
+        boxes = ndimage.find_objects(label)
+        sizes += [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in boxes]
+    return sorted(sizes, key=lambda size: size[0] * size[1])[-2]
+
+
 def _n_pieces(pages: list[BoolArray]) -> int:
     n = 0
     for page in pages:

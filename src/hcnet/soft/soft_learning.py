@@ -25,7 +25,7 @@ from hcnet.progress import Progress
 from hcnet.soft import coding
 from hcnet.soft.denoising import without_noise
 from hcnet.soft.lines import in_lines
-from hcnet.soft.pieces import find_pieces, joined, many_pieces
+from hcnet.soft.pieces import find_pieces, joined, largest_copy, many_pieces
 from hcnet.soft.sizes import largest_of
 from hcnet.soft.soft_model import SoftExplanation, SoftModel, model_of
 from hcnet.soft.soft_search import SoftSearch
@@ -34,8 +34,9 @@ from hcnet.soft.windows import LENGTHS, WindowSearch, ink_of, window_search
 # Repetition is approximate if fewer copies are equal, and if soft parts need less than this share
 # of the bits.
 MOST_EQUAL, CHEAPER = 0.3, 0.9
-# Images with more pixels have soft parts in any case: the search for exact ones would take hours.
-EXACT_PIXELS = 2**19
+# Pixels of the images × pixels of the largest part, or of a window that holds any letter, beyond
+# which parts are soft in any case: the search for exact ones would take many minutes, or hours.
+EXACT_WORK, LETTER = 2**29, 2**10
 OF_EXACT_PARTS = "p_S", "p_W", "p01", "p10", "n_init", "max_iter"
 
 
@@ -77,8 +78,15 @@ def may_be_soft(estimator: Any, images: Images) -> bool:
         )
     if algorithm != "auto":
         return bool(algorithm == "soft")
-    exact = given or estimator.feature_size is not None
-    return not exact and channels == 1 and many_pieces(without_noise(images)[0])
+    if given or estimator.feature_size is not None or channels > 1:
+        return False
+    pages = without_noise(images)[0]
+    return many_pieces(pages) or too_much(images, largest_copy(pages))
+
+
+def too_much(images: Images, part: tuple[int, int]) -> bool:
+    """Whether a search for exact parts of such a height and width would take too long."""
+    return images.n_observed * max(part[0] * part[1], LETTER) > EXACT_WORK
 
 
 def learn_soft(
@@ -161,7 +169,7 @@ def finished(
     ratio = model.compression_ratio(images, found)
     flips = [c ^ p for c, p in zip(pages, images.pixels[:, 0] & images.observed[:, 0], strict=True)]
     soft = approximate(search, flips)
-    if len(model.sizes) and images.n_observed > EXACT_PIXELS:
+    if len(model.sizes) and too_much(images, largest_of(list(model.features[:, 0]))):
         soft = True
     return SoftLearned(model, found, ratio, status, 0, 0.0, [], soft)
 

@@ -408,6 +408,10 @@ def test_learn_draws_a_sheet_and_writes_a_table_of_places(folder, tmp_path):
     network = ["--layer", "n_features=2,size=5", "--layer", "templates", "-o", tmp_path / "n.hcn"]
     sheet = inside("learn", folder / "scans", *network, "--sheet", tmp_path / "b.png")
     assert "--sheet shows parts" in one_sentence(sheet)
+    words[-1] = tmp_path / "scan.npz"  # might be an array of somebody's
+    words[-1].write_bytes(b"scan")
+    assert "ends with .csv" in one_sentence(inside("learn", folder / "scans", *words, "--force"))
+    assert words[-1].read_bytes() == b"scan"
 
 
 def test_a_device_that_is_missing_and_paper_taken_for_ink_are_said(folder, tmp_path, monkeypatch):

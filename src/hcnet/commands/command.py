@@ -166,6 +166,8 @@ def check_outputs(options: argparse.Namespace) -> None:
             from hcnet.reporting.page import report_path
 
             report_path(path)
+        elif kind == "table" and path.suffix.lower() != ".csv":
+            raise ValueError(f"{path} cannot hold a table; choose a name that ends with .csv.")
         from hcnet.atomic_files import refuse_existing
         from hcnet.checks import check_path
 

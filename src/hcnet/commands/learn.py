@@ -212,7 +212,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     _arguments,
     output="model",
     sheet="picture",
-    table="file",
+    table="table",
     report="report",
     live="report",
 )

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import threading
 import warnings
 
 import pytest
@@ -15,6 +16,38 @@ if SIMULATED:
     # Who waits in the simulator asks again and again; with Python's own interval it takes five
     # times as long.
     sys.setswitchinterval(1e-4)
+
+    from numba.cuda.simulator import kernelapi
+
+    class Allocations(dict):
+        """Shared arrays of a block: who finds none is alone until there is one.
+
+        In the simulator's own dictionary two threads that ask at once may get an array each.
+        """
+
+        def __init__(self):
+            super().__init__()
+            self._lock = threading.Lock()
+
+        def get(self, caller):
+            self._lock.acquire()
+            found = super().get(caller)
+            if found is not None:
+                self._lock.release()
+            return found
+
+        def __setitem__(self, caller, array):
+            super().__setitem__(caller, array)
+            self._lock.release()
+
+    class Shared(kernelapi.FakeCUDAShared):
+        """The simulator's shared arrays, one for all threads."""
+
+        def __init__(self, size):
+            super().__init__(size)
+            self._allocations = Allocations()
+
+    kernelapi.FakeCUDAShared = Shared
 
 
 def pytest_configure(config):

@@ -381,16 +381,13 @@ class Soak:
                 for number, path in enumerate(streams, 1):
                     os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), number)
                 sys.stdout, sys.stderr = (os.fdopen(n, "w", closefd=False) for n in (1, 2))
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+                    signal.signal(number, signal.SIG_DFL)  # as `hcnet.__main__` does
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, early)
                 code = self._main(arguments)
                 signal.pthread_sigmask(signal.SIG_BLOCK, early)  # what follows is not hcnet
                 sys.stdout.flush()
                 sys.stderr.flush()
-            except KeyboardInterrupt:  # before the command or after it
-                code = shared.INTERRUPTED
             finally:
                 os._exit(code if isinstance(code, int) else 98)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, early)
@@ -407,7 +404,7 @@ class Soak:
         wrong = None
         if "Traceback" in err or "hcnet itself" in err or code == "raised":
             wrong = "traceback"
-        elif code in (-signal.SIGKILL, -signal.SIGTERM):
+        elif code in (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT):
             wrong = None if code == -(sent or 0) else "killed"
         elif code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
             wrong = None if code == 128 + (sent or 0) else "not interrupted"

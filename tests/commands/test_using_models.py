@@ -95,6 +95,9 @@ def test_encode_and_render_are_each_other_s_opposite(parts, folder, tmp_path, hc
     assert drawn.returncode == 0, drawn.stderr
     clean = FeatureLearner.load(parts[0]).denoise(read_images(scans).X)
     assert (np.load(tmp_path / "drawn.npy") == clean).all()
+    array = inside("encode", parts[0], scans, "-o", tmp_path / "drawn.npy", "--force")
+    assert "ends with .csv or .json" in one_sentence(array)
+    assert (np.load(tmp_path / "drawn.npy") == clean).all()
 
 
 def test_codes_as_json_carry_the_size_and_empty_images(parts, tmp_path):

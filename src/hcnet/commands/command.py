@@ -28,6 +28,8 @@ FILE_IN_THE_WAY = 3
 INTERRUPTED = 130  # as a shell reports a program that Ctrl-C has ended
 READER_GONE = 141  # and one whose output nobody reads any more
 
+# Endings of files of tables, by the kind of an option.
+TABLES = {"table": (".csv",), "rows": (".csv", ".json")}
 IMAGES_OUT = ".png for one image, .tif, .npy or .npz for several, or a folder"
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
@@ -166,8 +168,11 @@ def check_outputs(options: argparse.Namespace) -> None:
             from hcnet.reporting.page import report_path
 
             report_path(path)
-        elif kind == "table" and path.suffix.lower() != ".csv":
-            raise ValueError(f"{path} cannot hold a table; choose a name that ends with .csv.")
+        elif kind in TABLES and path.suffix.lower() not in TABLES[kind]:
+            raise ValueError(
+                f"{path} cannot hold a table; choose a name that ends with "
+                f"{' or '.join(TABLES[kind])}."
+            )
         from hcnet.atomic_files import refuse_existing
         from hcnet.checks import check_path
 
@@ -204,7 +209,7 @@ def write_table(
 ) -> int:
     """A table as CSV, or as JSON under its `name` with `more`; to a file or to the terminal."""
     path = options.output
-    is_json = options.json or (path is not None and path.suffix == ".json")
+    is_json = options.json or (path is not None and path.suffix.lower() == ".json")
     if is_json:
         content = more | {name: [dict(zip(header, row, strict=True)) for row in rows]}
         text = as_json(content) + "\n"

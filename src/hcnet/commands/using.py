@@ -169,7 +169,7 @@ def _write_restored(
 @command.command(
     "hcnet encode letters.hcn page.png -o placements.csv",
     _encode_arguments,
-    output="file",
+    output="rows",
     picture="picture",
 )
 def encode(options: argparse.Namespace) -> int:
@@ -271,7 +271,7 @@ def _read_codes(path: Path) -> tuple[int, list[list[int]], Any]:
 @command.command(
     "hcnet classify shapes.hcn new/ --labels folders --confusion confusion.png",
     _classify_arguments,
-    output="file",
+    output="rows",
     confusion="picture",
 )
 def classify(options: argparse.Namespace) -> int:
@@ -302,7 +302,7 @@ def classify(options: argparse.Namespace) -> int:
     )
 
 
-@command.command("hcnet cluster shapes.hcn new/ -o clusters.csv", _cluster_arguments, output="file")
+@command.command("hcnet cluster shapes.hcn new/ -o clusters.csv", _cluster_arguments, output="rows")
 def cluster(options: argparse.Namespace) -> int:
     """Print a table of the template of each image."""
     model = command.load_model(options.model, "cluster", "network")

@@ -192,7 +192,8 @@ def test_commands_that_need_another_model_say_so(parts, network, folder, tmp_pat
     (tmp_path / "a.csv").write_text("file,page,part,row,column\nx,0,0,0,0\n")
     words = {"sample": [], "render": [tmp_path / "a.csv"]}.get(command, [folder / "scans"])
     model = network[0] if command == "render" else parts[0]
-    said = one_sentence(inside(command, model, *words, "-o", tmp_path / "a.png"))
+    output = tmp_path / ("a.json" if command.startswith("cl") else "a.png")
+    said = one_sentence(inside(command, model, *words, "-o", output))
     assert f"{command} needs {'parts' if command == 'render' else 'a network'}" in said
 
 

@@ -13,6 +13,7 @@ import reprlib
 import signal
 import sys
 import threading
+import time
 import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -72,6 +73,7 @@ class Ending:
     """
 
     number = signal.SIGINT  # the signal that came
+    _losing = False  # whether Python is dropping what was raised
 
     def __init__(self) -> None:
         self._press, self._terminated = Press(), False
@@ -107,14 +109,18 @@ class Ending:
     def _lost(self, about: sys.UnraisableHookArgs) -> None:
         """Python drops what is raised where it clears up, such as an interrupt: it comes again."""
         if self._press.heard and issubclass(about.exc_type, KeyboardInterrupt):
+            self._losing = True
             self._press.again()
             timer = threading.Timer(SOON, self._again)
             timer.daemon = True
             timer.start()
+            self._losing = False
         else:
             self._hook(about)
 
     def _again(self) -> None:
+        while self._losing:  # what is raised there is dropped, too
+            time.sleep(SOON)
         if self._press.heard:
             signal.pthread_kill(threading.main_thread().ident or 0, self.number)
 

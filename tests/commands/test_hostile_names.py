@@ -62,12 +62,12 @@ def test_names_of_results_are_possible(tmp_path, model, name):
 
 def test_names_that_are_too_long_are_refused_before_the_work(tmp_path, model):
     write_images(tmp_path / "page.png", [PAGE], dark=True)
-    for words in (
-        ("learn", tmp_path / "page.png"),
-        ("denoise", model, tmp_path / "page.png"),
-        ("encode", model, tmp_path / "page.png"),
+    for ending, words in (
+        (".hcn", ("learn", tmp_path / "page.png")),
+        (".png", ("denoise", model, tmp_path / "page.png")),
+        (".csv", ("encode", model, tmp_path / "page.png")),
     ):
-        result = inside(*words, "-o", tmp_path / f"{'a' * 252}.png")
+        result = inside(*words, "-o", tmp_path / f"{'a' * 252}{ending}")
         assert result.returncode == 1
         assert "too long" in result.stderr
         assert "24×24" not in result.stderr  # the images were not read

@@ -5,6 +5,7 @@ import pytest
 
 from hcnet import Deformations
 from hcnet.images import Images
+from hcnet.templates import placing
 from hcnet.templates import variants as matching
 from hcnet.templates.deformations import vary
 from hcnet.templates.placing import shifted
@@ -121,6 +122,64 @@ def test_learned_influence_tells_the_examples_apart(examples):
     assert np.array_equal(both.argmax(axis=1), codes)
     own = np.arange(5), codes
     assert ((both - votes)[own] > (both - votes)[own[0], 1 - codes]).all()
+
+
+def test_variants_without_weights_are_learned_from_too(examples, monkeypatch):
+    monkeypatch.setattr(matching, "MOST_LEARNED", 12)
+    codes = np.array([0, 1, 0, 1, 0])
+    nothing = np.zeros((0, 2), np.float32)
+    variants = Variants(examples, codes, 6, Deformations(rotation=5), 3, nothing)
+    learned = variants.learned(2)
+    assert learned.influence.shape == (12, 2)
+    # More than the 12 that have weights is told apart by these.
+    which, elements = np.arange(35), variants._tables[0]
+    pixels = learned._drawn(elements, which)
+    given = Images(pixels, np.ones_like(pixels))
+    gain = learned.class_scores(given, 2) - variants.class_scores(given, 2)
+    assert np.mean(gain.argmax(axis=1) == variants._codes) > 0.9
+    monkeypatch.setattr(matching, "_BATCH", 8)
+    pieces = variants.learned(2).influence
+    assert pieces == pytest.approx(learned.influence, abs=0.02)
+
+
+def test_an_object_is_moved_to_where_it_costs_least(examples, monkeypatch):
+    """All shifts by up to three pixels, against the costs in plain NumPy."""
+    least = 0.03  # of an example's elements; these stand close to each other
+    monkeypatch.setattr(placing, "STEP", 1)
+    monkeypatch.setattr(placing, "LEAST_GAIN", least)
+    variants = Variants(examples, np.arange(5), 0, STILL, 0, np.zeros((0, 5), np.float32))
+    rng = np.random.default_rng(2)
+    which, by = rng.integers(0, 5, 12), rng.integers(-3, 4, (12, 2))
+    everywhere = np.ones((12, *SHAPE), bool)
+    images = shifted(Images(examples[which], everywhere), by).pixels
+    given = Images(images | (rng.random(images.shape) < 0.01), everywhere)
+    weights, moved = variants._weights(given), variants.placed(given, 3)
+
+    def cost(apart, elements, weights, shift):
+        """Of elements at a distance from something, after a shift; it is 1 outside."""
+        padded = np.pad(apart, ((0, 0), (3, 3), (3, 3)), constant_values=1)
+        k, y, x = np.nonzero(elements)
+        return (weights[k] * padded[k, y + 3 + shift[0], x + 3 + shift[1]]).sum()
+
+    around = [1 - near(example) for example in examples]
+    shifts = np.array(sorted(np.ndindex(7, 7), key=lambda s: s != (3, 3))) - 3
+    n_moved = 0
+    for n, image in enumerate(given.pixels):
+        far = 1 - near(image)
+        costs = [
+            min(
+                cost(apart, image, weights[n, 0], shift)
+                + LACKING * cost(far, example, weights[n, 1], -shift)
+                for example, apart in zip(examples, around, strict=True)
+            )
+            for shift in shifts
+        ]
+        gain = (costs[0] - min(costs)) / variants._unit
+        if abs(gain - least) > 0.01:  # nearness is stored in steps of 1/255
+            wanted = shifts[[np.argmin(costs)]] if gain > least else shifts[:1]
+            n_moved += wanted.any()
+            assert np.array_equal(moved.pixels[n], shifted(given[n : n + 1], wanted).pixels[0])
+    assert n_moved > 4
 
 
 def test_a_shift_moves_what_is_observed_as_well():

@@ -82,9 +82,10 @@ class TemplateClassifier(NetworkClassifier):
         0: images are recognised by the templates.
     deformations : Deformations or None, default=None
         How variants differ from their example; None: as `Deformations()` has it, for handwriting.
-    placement : int, default=0
+    placement : int, default=6
         Largest shift in pixels, in rows and columns, at which an object is looked for, with
-        variants.  0: it is where those of the examples are.
+        variants.  An object that needs no shift is not moved.  0: it is where those of the examples
+        are.
     max_iter : int or None, default=None
         Rounds of the search; None: 10.
     max_seconds : float or None, default=None
@@ -118,7 +119,7 @@ class TemplateClassifier(NetworkClassifier):
     pool_border: str = "same"
     variants: int = 0
     deformations: Deformations | None = None
-    placement: int = 0
+    placement: int = 6
     max_iter: int | None = None
     max_seconds: float | None = None
     max_memory: int | None = None
@@ -132,19 +133,24 @@ class TemplateClassifier(NetworkClassifier):
         y: ArrayLike | None = None,
         mask: ArrayLike | None = None,
         *,
+        parts: ArrayLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         every: float = EVERY,
     ) -> Self:
         """Search for parts, and choose examples as templates.
 
         `y` holds a label per image, -1 for images without one, or is None.  `mask` is True (or X is
-        NaN) where a pixel is missing.  With a `checkpoint`, the path of a file, the state of the
-        search is written every so many seconds, and the same call continues from there.
+        NaN) where a pixel is missing.  `parts` are those of another model, its `weights_[0]`, which
+        saves the search: they were learned from more images, say.  With a `checkpoint`, the path of
+        a file, the state of the search is written every so many seconds, and the same call
+        continues from there.
         """
         began = time.perf_counter()
         images = check_images(X, mask).images
         labels = check_labels(y, images.n_images, check_class_number(self.n_classes))
-        data = repr(labels.classes.tolist()), *images.arrays(), labels.codes
+        given = None if parts is None else self._check_parts(parts, images.n_channels)
+        own = () if given is None else (given,)
+        data = repr(labels.classes.tolist()), *images.arrays(), labels.codes, *own
         with self._keeping(checkpoint, every, "fit", *data) as keeper:
             rng, limits = self._generator(keeper), self._limits()
             variants = self._variants(images, labels.codes, len(labels.classes), rng)
@@ -161,7 +167,7 @@ class TemplateClassifier(NetworkClassifier):
                 return self._running(TemplateModel(network, [parts, empty], labels.classes))
 
             allowed, progress = agreeing(network, labels.codes), self._progress(so_far)
-            search = network, images, allowed, limits, rng, progress, keeper
+            search = network, images, allowed, limits, rng, progress, keeper, given
             learned, weights, outcome = learn_templates(*search)
             if variants is not None and not outcome.status.cut_short:
                 seconds = limits.max_seconds
@@ -175,6 +181,18 @@ class TemplateClassifier(NetworkClassifier):
         self.cost_, self.memory_ = -outcome.objective, memory
         return self
 
+    def _check_parts(self, parts: ArrayLike, n_channels: int) -> BoolArray:
+        """Parts of another model, which must be such as this one would learn."""
+        given = np.asarray(parts)
+        shape = (self.n_parts, n_channels, *check_pair("part_size", self.part_size))
+        if given.dtype != bool or given.shape != shape:
+            raise ValueError(
+                f"parts must be booleans of shape {shape}, as n_parts, the channels of X and "
+                f"part_size say, got {given.dtype} of shape {given.shape}; pass the weights_[0] of "
+                f"a TemplateClassifier with these settings."
+            )
+        return given.copy()
+
     def _inference(self) -> Inference:
         return Inference("match")
 
@@ -186,20 +204,10 @@ class TemplateClassifier(NetworkClassifier):
         variants = self._matched
         if variants is None:
             return super()._class_scores(images)
-        return variants.class_scores(self._placed(images), len(self.classes_))
-
-    def _placed(self, images: Images) -> Images:
-        """Images with each object where the examples have theirs."""
-        reach = self._placement()
-        return images if self._matched is None else self._matched.placed(images, reach)
+        return variants.class_scores(images, len(self.classes_), self._placement())
 
     def _placement(self) -> int:
-        reach = check_count("placement", self.placement, 0, most=MOST_SHIFT)
-        if reach and not self.variants:
-            raise ValueError(
-                f"placement={reach} needs variants, and there are none; pass variants=30, say."
-            )
-        return reach
+        return check_count("placement", self.placement, 0, most=MOST_SHIFT)
 
     def _allowed(self, images: Images) -> BoolArray | None:
         if self._matched is None:

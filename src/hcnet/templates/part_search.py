@@ -105,14 +105,19 @@ class PartImages:
 
 
 class PartSearch(Stateful):
-    """A process for the driver: one round of explaining and fitting per step."""
+    """A process for the driver: one round of explaining and fitting per step.
 
-    def __init__(self, level: Level, images: Images, rng: np.random.Generator) -> None:
-        self._images, self._rng = PartImages(level, images), rng
+    Parts that are given stay as they are; they are only placed.
+    """
+
+    def __init__(
+        self, level: Level, images: Images, rng: np.random.Generator, given: BoolArray | None = None
+    ) -> None:
+        self._images, self._rng, self._fixed = PartImages(level, images), rng, given is not None
         everything = self._images.on.sum(axis=(1, 2, 3))
         shape = level.weight_shape
-        self.W = np.zeros(shape, bool)
-        if everything.any():
+        self.W = np.zeros(shape, bool) if given is None else given
+        if given is None and everything.any():
             self.W = np.array([self._images.piece(everything, rng) for _ in range(shape[0])])
         # No part is placed yet: to explain the images takes time, and belongs to the first step.
         nowhere = [np.zeros((0, 3), np.int64) for _ in everything]
@@ -124,6 +129,9 @@ class PartSearch(Stateful):
         """Fit the parts to their placements, and explain the images by them."""
         if not self._placed:
             self.found, self._placed = self._images.explain(self.W), True
+        if self._fixed:
+            self._cost = self._images.cost(self.W, self.found)
+            return False
         new = self._images.fit(self.W, self.found)
         if self.found.left.any():
             for f in np.flatnonzero(~new.any(axis=(1, 2, 3))):

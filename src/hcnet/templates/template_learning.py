@@ -42,8 +42,9 @@ def learn_templates(
     rng: np.random.Generator,
     progress: Progress | None = None,
     keeper: Checkpoint | None = None,
+    given: BoolArray | None = None,
 ) -> tuple[Network, list[BoolArray], Outcome[Any]]:
-    """Search for the parts, then choose the images that become templates.
+    """Search for the parts, unless they are given, then choose the images that become templates.
 
     Returns the network with the learned pools, its weights, and the outcome of the search.
     `allowed` (images, templates) leaves out the templates that contradict a label.
@@ -55,7 +56,7 @@ def learn_templates(
     deadline = None if seconds is None else time.perf_counter() + seconds
     with closing(progress), interruptible():
         progress.stage("Search for parts", rounds)
-        search = PartSearch(parts, images, rng)
+        search = PartSearch(parts, images, rng, given)
         outcome = run(
             search,
             replace(limits, max_iter=rounds),

@@ -213,40 +213,70 @@ def score_all(first, last, seen, maybe, weights, elements, near, how, votes, lea
 
 @over_threads
 @kept(nogil=True)
-def place_all(first, last, seen, maybe, weights, elements, near, how, shifts, costs):
-    """The least cost of some variants for every image at every shift: (images, shifts).
+def place_all(first, last, seen, maybe, weights, elements, near, how, reach, step, gain, shifts):
+    """The shift of each image at which some variant costs least: (images, 2).
 
-    What a shift moves out of the image stays unexplained, and a variant lacks what is outside.
+    All shifts up to `reach` are tried in steps, then those around the best one.  An image stays
+    where it is unless a shift saves `gain`.  What a shift moves out of the image is unexplained,
+    and a variant lacks what is outside.
     """
     start, where = elements
     falloff, beside, lacking = how
     channels, height, width = seen.shape[1:]
+    # Around the image there is paper, so that shifts only add to the numbers of elements.
+    tall, wide = height + 2 * reach, width + 2 * reach
     level, other = np.empty((2, channels, height, width), np.float32)
+    missing = np.empty((channels, tall, wide), np.float32)
+    flat = missing.ravel()
+    at = np.empty(len(where), np.int64)
+    for e in range(len(where)):
+        k, rest = where[e] // (height * width), where[e] % (height * width)
+        at[e] = (k * tall + rest // width + reach) * wide + rest % width + reach
     cost = np.empty(near.shape[1], np.float32)
+    coarse = reach // step
     for n in range(first, last):
         points = np.argwhere(seen[n])
         level[:] = maybe[n]
         _spread(level, falloff, beside, other)
         for k in range(channels):
-            other[k] = lacking * weights[n, 1, k] * (1 - other[k])
-        for s in range(len(shifts)):
-            down, right = shifts[s]
-            cost[:] = 0
-            for p in range(len(points)):
-                k, y, x = points[p, 0], points[p, 1] + down, points[p, 2] + right
-                weight = weights[n, 0, k]
-                if not (0 <= y < height and 0 <= x < width):
-                    cost += weight
+            missing[k] = lacking * weights[n, 1, k]
+            for y in range(height):
+                for x in range(width):
+                    missing[k, y + reach, x + reach] *= 1 - other[k, y, x]
+        stays = least = np.float32(np.inf)
+        middle_y = middle_x = best_y = best_x = 0
+        for around in range(2):
+            span = 1 if around else coarse
+            by = 1 if around else step
+            # The image as it is comes first; of equal costs, the first counts.
+            for s in range(-1, (2 * span + 1) ** 2):
+                down = right = 0
+                if s >= 0:
+                    down = middle_y + by * (s // (2 * span + 1) - span)
+                    right = middle_x + by * (s % (2 * span + 1) - span)
+                if abs(down) > reach or abs(right) > reach or (around and s < 0):
                     continue
-                row = near[(k * height + y) * width + x]
+                cost[:] = 0
+                for p in range(len(points)):
+                    k, y, x = points[p, 0], points[p, 1] + down, points[p, 2] + right
+                    weight = weights[n, 0, k]
+                    if not (0 <= y < height and 0 <= x < width):
+                        cost += weight
+                        continue
+                    row, weight = near[(k * height + y) * width + x], weight / np.float32(STEPS)
+                    for t in range(len(cost)):
+                        cost[t] += weight * np.float32(STEPS - row[t])
+                moved = down * wide + right
                 for t in range(len(cost)):
-                    cost[t] += weight * np.float32(STEPS - row[t]) / np.float32(STEPS)
-            for t in range(len(cost)):
-                for e in range(start[t], start[t + 1]):
-                    k, rest = where[e] // (height * width), where[e] % (height * width)
-                    y, x = rest // width - down, rest % width - right
-                    if 0 <= y < height and 0 <= x < width:
-                        cost[t] += other[k, y, x]
-                    else:
-                        cost[t] += lacking * weights[n, 1, k]
-            costs[n, s] = cost.min()
+                    if cost[t] >= least:
+                        continue
+                    total = np.float32(0)
+                    for e in range(start[t], start[t + 1]):
+                        total += flat[at[e] - moved]
+                    if cost[t] + total < least:
+                        least, best_y, best_x = cost[t] + total, down, right
+                if s < 0:
+                    stays = least
+            middle_y, middle_x = best_y, best_x
+        if least <= stays - gain:
+            shifts[n] = best_y, best_x

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import ssyrk
 from threadpoolctl import threadpool_limits
 
 from hcnet.archive import kinds
@@ -41,14 +42,16 @@ LEAST_LACKING = 0.2
 VOTE, INFLUENCE = 45.0, 5.0
 # Nats for an influence of 1, and how strongly large weights are avoided.
 LEARNED, RIDGE = 20.0, 0.1
-# Most variants whose influence is learned: of 8,000, a minute and 800 MB.
+# Nats by which an image must be more probable at another place than where it is.
+MOVED = 12.0
+# Most variants that have weights: 8,000 take 400 MB while these are learned.
 MOST_LEARNED = 8000
 # Most examples that are tried in all places.
 MOST_PLACED = 100
 # Variants of an example, and the memory that those of a file may take.
 MOST_VARIANTS, MOST_BYTES = 10_000, 2**34
-# Variants that are drawn at once while their influence is learned.
-_BATCH = 256
+# Variants that are drawn at once while weights are learned from them.
+_BATCH = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,7 @@ class Variants:
         """Bytes of the tables: a byte per place, and the elements as they are made."""
         each = self.examples[:1].size + 16 * int(self.examples.sum(axis=(1, 2, 3)).max(initial=0))
         learned = min(self.n, MOST_LEARNED)
-        return self.n * each + 12 * learned * learned
+        return self.n * each + 6 * learned * learned
 
     def check_memory(self, max_memory: int | None) -> int:
         """Bytes of the tables; an error if that is more than allowed."""
@@ -103,7 +106,7 @@ class Variants:
 
     @property
     def _which(self) -> NDArray[np.int64]:
-        """The variants whose influence is learned."""
+        """The variants that have weights."""
         if self.n <= MOST_LEARNED:
             return np.arange(self.n)
         return np.sort(np.random.default_rng(self.seed).choice(self.n, MOST_LEARNED, replace=False))
@@ -125,34 +128,32 @@ class Variants:
         return np.stack([unexplained, lacking], axis=1).astype(np.float32)
 
     def learned(self, n_classes: int) -> Variants:
-        """The same variants with weights by which each recognises the classes of all others.
+        """The same variants with weights by which some recognise the classes of all.
 
-        A ridge regression of the classes on how much each variant resembles each other one.
+        A ridge regression of the classes on how much each variant resembles those with weights.
         """
         elements, near = self._tables
-        which = self._which
-        few = _some(elements, which)
-        own = np.ascontiguousarray(near[:, which])
-        alike = np.empty((len(which), len(which)), np.float32)
-        for start in range(0, len(which), _BATCH):
-            rows = slice(start, min(start + _BATCH, len(which)))
-            pixels = self._drawn(elements, which[rows])
-            images = Images(pixels, np.ones_like(pixels))
-            weights = self._weights(images)
-            cost_all(len(pixels), pixels, pixels, weights, few, own, self._how, alike[rows])
-        alike *= np.float32(-INFLUENCE / self._unit)
-        np.exp(alike, out=alike)
-        wanted = np.eye(n_classes, dtype=np.float32)[
-            np.tile(self.codes, self.n_variants + 1)[which]
-        ]
+        which, codes = self._which, self._codes
+        few, own = _some(elements, which), np.ascontiguousarray(near[:, which])
+        square = np.zeros((len(which), len(which)), np.float32, "F")
+        wanted = np.zeros((len(which), n_classes), np.float32)
         with threadpool_limits(1, "blas"):  # with more, sums are rounded differently
-            look()
-            square = alike.T @ alike
-            look()
+            for start in range(0, self.n, _BATCH):
+                look()
+                rows = np.arange(start, min(start + _BATCH, self.n))
+                pixels = self._drawn(elements, rows)
+                weights = self._weights(Images(pixels, np.ones_like(pixels)))
+                alike = np.empty((len(rows), len(which)), np.float32)
+                cost_all(len(rows), pixels, pixels, weights, few, own, self._how, alike)
+                alike *= np.float32(-INFLUENCE / self._unit)
+                np.exp(alike, out=alike)
+                square = ssyrk(1, alike.T, beta=1, c=square, overwrite_c=True)
+                wanted += alike.T @ np.eye(n_classes, dtype=np.float32)[codes[rows]]
             square[np.diag_indices(len(which))] += np.float32(RIDGE)
-            factor = cho_factor(square.T, overwrite_a=True)  # symmetric, and in the order of LAPACK
             look()
-            influence = cho_solve(factor, alike.T @ wanted)
+            factor = cho_factor(square, overwrite_a=True)
+            look()
+            influence = cho_solve(factor, wanted)
         made = replace(self, influence=np.asarray(influence, np.float32))
         made.__dict__["_tables"] = self._tables
         return made
@@ -163,6 +164,19 @@ class Variants:
         for image, t in zip(images, which, strict=True):
             image[elements.where[slice(*elements.start[t : t + 2])]] = True
         return images.reshape(len(which), *self.examples.shape[1:])
+
+    def class_scores(self, images: Images, n_classes: int, reach: int = 0) -> NDArray[np.float64]:
+        """Log-score of every class up to a constant per image: (images, classes).
+
+        An object counts as shifted by up to `reach` pixels if that explains it much better.
+        """
+        scores = self._scores(images, n_classes)
+        moved = self.placed(images, reach)
+        some = np.flatnonzero((moved.pixels != images.pixels).any(axis=(1, 2, 3)))
+        there = self._scores(moved[some], n_classes)
+        better = there.max(axis=1) > scores[some].max(axis=1) + MOVED
+        scores[some[better]] = there[better]
+        return scores
 
     def placed(self, images: Images, reach: int) -> Images:
         """The images with each object where it fits the examples best."""
@@ -175,8 +189,7 @@ class Variants:
         few = _some(elements, some), np.ascontiguousarray(near[:, some])
         return place(images, self._weights(images), few, self._how, reach, self._unit)
 
-    def class_scores(self, images: Images, n_classes: int) -> NDArray[np.float64]:
-        """Log-score of every class up to a constant per image: (images, classes)."""
+    def _scores(self, images: Images, n_classes: int) -> NDArray[np.float64]:
         elements, near = self._tables
         scores = np.zeros((images.n_images, n_classes))
         votes = self._codes, VOTE / self._unit

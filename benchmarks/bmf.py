@@ -141,7 +141,8 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     numba.set_num_threads(1)
     if options.tables is not None:
         seeds = range(options.first_seed, options.first_seed + (options.seeds or 3))
-        run_tables(bench, options.tables, seeds[:1] if options.quick else seeds, options.quick)
+        seeds = seeds[:1] if options.quick else seeds
+        run_tables(bench, options.tables, seeds, options.quick, options.only)
         report_tables(bench.rows)
         return bench
     n = options.seeds or (1 if options.quick else 20)

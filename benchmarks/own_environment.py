@@ -24,6 +24,8 @@ ONE_CORE = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
+# No pictures on a screen, no progress bars, no warnings.
+QUIET = {"MPLBACKEND": "Agg", "TQDM_DISABLE": "1", "PYTHONWARNINGS": "ignore"}
 
 
 class UnavailableError(Exception):
@@ -90,7 +92,7 @@ class OwnEnvironment:
                 return dict(solution)
 
     def _run(self, command: list[Any], seconds: float) -> None:
-        environment = {**os.environ, **ONE_CORE, "PYTHONWARNINGS": "ignore"}
+        environment = {**os.environ, **ONE_CORE, **QUIET}
         if self.extra_path:
             environment["PYTHONPATH"] = self.extra_path
         subprocess.run(

@@ -47,7 +47,9 @@ def run_tables(
 ) -> None:
     """Factor every table with every rank; rivals once, since the searches differ by seed."""
     tables = read_tables(folder)
-    methods = available(selected(only, METHODS), create=not quick)
+    # Those of PyBMF take minutes: in a quick run only if they are named.
+    wanted = selected(only, METHODS if only or not quick else (*METHODS[:3], ROUNDED))
+    methods = available(wanted, create=not quick)
     for method in {SEARCH, MESSAGES} & set(methods):
         _product(next(iter(tables.values()))[:20], 2, method, 0)  # compiles what is not yet
     for name, X in tables.items():

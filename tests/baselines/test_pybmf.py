@@ -25,9 +25,8 @@ def blocks():
 
 
 @pytest.mark.parametrize("method", pybmf.METHODS)
-@pytest.mark.parametrize("rank", [3, 4])
-def test_disjoint_blocks_are_recovered_also_with_a_component_to_spare(environment, method, rank):
-    found = pybmf.pybmf(blocks(), rank, method, seeds=range(1), create=False)
+def test_disjoint_blocks_are_recovered_with_a_component_to_spare(environment, method):
+    found = pybmf.pybmf(blocks(), 4, method, seeds=range(1), create=False)
     np.testing.assert_array_equal(found.product, blocks() == 1)
     assert found.seconds > 0
 
@@ -54,7 +53,7 @@ def test_without_its_environment_the_others_are_still_measured(monkeypatch, tmp_
     monkeypatch.setattr(bmf_tables.pybmf, "PYBMF", type("", (), {"python": staticmethod(missing)}))
     np.savetxt(tmp_path / "blocks.txt", blocks(), fmt="%g")
     bench = Benchmark("bmf", "")
-    bmf_tables.run_tables(bench, tmp_path, range(1), quick=True)
+    bmf_tables.run_tables(bench, tmp_path, range(1), quick=True, only="error,asso,mebf")
     text = bmf_tables.report_tables(bench.rows)
     assert "PyBMF is not measured: its environment is not there." in capsys.readouterr().out
     assert "Asso, ours" in text

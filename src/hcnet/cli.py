@@ -16,8 +16,7 @@ import threading
 import time
 import tomllib
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -58,8 +57,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the number is the exit code."""
     with Ending() as ending:
         try:
-            with ending.heard():
+            # Signals raise in this block alone: nobody would catch what is raised around it.  To
+            # set an attribute is one step, which no signal can break.
+            try:
+                ending.press.heard = True
+                if ending.came:  # before this block
+                    raise KeyboardInterrupt
                 code = _printed(list(sys.argv[1:] if arguments is None else arguments), ending)
+            finally:
+                ending.press.heard = False
         except KeyboardInterrupt:
             print(f"\n{ending.word}.", file=sys.stderr)
             code = command.INTERRUPTED
@@ -76,12 +82,12 @@ class Ending:
     _losing = False  # whether Python is dropping what was raised
 
     def __init__(self) -> None:
-        self._press, self._terminated = Press(), False
+        self.press, self._terminated = Press(), False
 
     @property
     def came(self) -> bool:
         """Whether a signal came."""
-        return self._terminated or self._press.came
+        return self._terminated or self.press.came
 
     @property
     def word(self) -> str:
@@ -90,11 +96,11 @@ class Ending:
 
     def __enter__(self) -> Ending:
         self._before: dict[int, Any] = {}
-        self._press.heard = False
+        self.press.heard = False
         self._hook, sys.unraisablehook = sys.unraisablehook, self._lost
         if threading.current_thread() is threading.main_thread():
             if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
-                self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._press)
+                self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self.press)
             for name in ("SIGTERM", "SIGHUP"):  # Windows has not all of them
                 number = getattr(signal, name, None)
                 if number is not None and signal.getsignal(number) is signal.SIG_DFL:
@@ -108,9 +114,9 @@ class Ending:
 
     def _lost(self, about: sys.UnraisableHookArgs) -> None:
         """Python drops what is raised where it clears up, such as an interrupt: it comes again."""
-        if self._press.heard and issubclass(about.exc_type, KeyboardInterrupt):
+        if self.press.heard and issubclass(about.exc_type, KeyboardInterrupt):
             self._losing = True
-            self._press.again()
+            self.press.again()
             timer = threading.Timer(SOON, self._again)
             timer.daemon = True
             timer.start()
@@ -121,30 +127,16 @@ class Ending:
     def _again(self) -> None:
         while self._losing:  # what is raised there is dropped, too
             time.sleep(SOON)
-        if self._press.heard:
+        if self.press.heard:
             signal.pthread_kill(threading.main_thread().ident or 0, self.number)
-
-    @contextmanager
-    def heard(self) -> Iterator[None]:
-        """Signals raise in this block alone: nobody would catch what is raised around it.
-
-        One that came before ends the block at once; one that comes after it is too late.
-        """
-        try:
-            self._press.heard = True
-            if self.came:
-                raise KeyboardInterrupt
-            yield
-        finally:
-            self._press.heard = False
 
     def __call__(self, number: int, frame: Any) -> None:
         """Handle a signal."""
         self.number, self._terminated = signal.Signals(number), True
         ctrl_c = signal.getsignal(signal.SIGINT)
-        if self._press.heard and callable(ctrl_c):
+        if self.press.heard and callable(ctrl_c):
             ctrl_c(number, frame)
-        elif self._press.heard:  # nobody is to end this by Ctrl-C
+        elif self.press.heard:  # nobody is to end this by Ctrl-C
             raise KeyboardInterrupt
 
 

@@ -388,6 +388,8 @@ class Soak:
                 signal.pthread_sigmask(signal.SIG_BLOCK, early)  # what follows is not hcnet
                 sys.stdout.flush()
                 sys.stderr.flush()
+            except BaseException:  # outside of the command: how it came there is to be seen
+                os.write(2, traceback.format_exc().encode(errors="replace"))
             finally:
                 os._exit(code if isinstance(code, int) else 98)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, early)

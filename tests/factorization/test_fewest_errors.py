@@ -75,8 +75,11 @@ def test_errors_are_counted_as_entry_by_entry(seed, weights):
     assert errors_of(packed, factors) == wrong(table, factors)
     rows = packed_bits(factors.S.T)
     none = np.ones(1, np.uint64)
-    total = climb(packed.on_T, packed.off_T, factors.W, rows, 0, none)
-    assert total == wrong(table, factors)
+    both = climb(packed.on_T, packed.off_T, factors.W, rows, 0, none)
+    assert sum(both) == wrong(table, factors)
+    c = factors.counts(table)
+    assert both == (c.missed, c.false)
+    assert (c.hit + c.missed, c.false + c.empty) == (packed.n_ones, packed.n_zeros)
     assert packed.n_ones == weight_of(packed.on_T)
 
 

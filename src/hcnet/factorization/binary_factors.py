@@ -12,7 +12,8 @@ from scipy.special import gammaln, logit
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Kind
-from hcnet.factorization.packed import CHUNK, Entries
+from hcnet.factorization.error_kernels import count
+from hcnet.factorization.packed import Packed, SparseTable, packed_bits
 from hcnet.grid import FLOAT, on_grid
 from hcnet.images import BoolArray, FloatArray, Noise
 from hcnet.objective import Counts, Priors
@@ -46,12 +47,11 @@ class Table:
         """Entries that are observed and 0."""
         return np.asarray(~self.values & self.observed)
 
-    def evidence(self, noise: Noise) -> FloatArray:
-        """Log-odds per entry, on the grid; 0 where it is not observed."""
-        # Estimates of the noise can exceed one half; evidence must keep its sign.
-        k1, k0 = on_grid([max(noise.k1, 1e-3), min(noise.k0, -1e-3)])
-        evidence = np.where(self.on, k1, np.where(self.off, k0, FLOAT(0)))
-        return evidence if self.weights is None else on_grid(evidence * self.weights)
+    @cached_property
+    def packed(self) -> Packed:
+        """Its bits."""
+        weights = self.weights
+        return Packed.of(self, None if weights is None else float(weights.max(initial=0)))
 
     def rows(self, first: int, last: int) -> tuple[BoolArray, BoolArray, FloatArray | None]:
         """On, off and weights of some rows."""
@@ -78,7 +78,7 @@ class Factors:
         return kinds.object_of(Factors, S=S, W=W)
 
     @classmethod
-    def zeros(cls, table: Entries, rank: int) -> Factors:
+    def zeros(cls, table: Table | SparseTable, rank: int) -> Factors:
         """Factors of a table without any bit on."""
         return cls(*(np.zeros((side, rank), np.int8) for side in table.shape))
 
@@ -100,18 +100,9 @@ class Factors:
         """Factors without components that no row or no column has."""
         return self.keep(np.asarray(self.S.any(axis=0) & self.W.any(axis=0)))
 
-    def counts(self, table: Entries) -> Counts:
+    def counts(self, table: Table | SparseTable) -> Counts:
         """The counts that the joint probability depends on."""
-        hit = missed = false = empty = 0
-        rows = max(1, CHUNK // max(table.shape[1], 1))
-        for first in range(0, table.shape[0], rows):
-            last = min(first + rows, table.shape[0])
-            on, off, weights = table.rows(first, last)
-            R = Factors(self.S[first:last], self.W).product()
-            hit += _total(R & on, weights)
-            missed += _total(~R & on, weights)
-            false += _total(R & off, weights)
-            empty += _total(~R & off, weights)
+        hit, missed, false, empty = self._entries(table)
         return Counts(
             placed=int(self.S.sum()),
             positions=self.S.size,
@@ -123,15 +114,22 @@ class Factors:
             empty=empty,
         )
 
+    def _entries(self, table: Table | SparseTable) -> tuple[Any, Any, Any, Any]:
+        """Number or weight of entries: hit, missed, false, empty."""
+        if table.weights is None:
+            bits = table.packed
+            missed, false = count(bits.on, bits.off, self.S, packed_bits(self.W.T))
+            return bits.n_ones - missed, missed, false, bits.n_zeros - false
+        # The bits of a table may have its weights rounded.
+        R, weights = self.product(), table.weights
+        hit, missed, false, empty = (
+            float(weights.sum(where=entries, dtype=np.double))
+            for entries in (R & table.on, ~R & table.on, R & table.off, ~R & table.off)
+        )
+        return hit, missed, false, empty
 
-def _total(entries: BoolArray, weights: FloatArray | None) -> Any:
-    """The number of some entries, or their weight."""
-    if weights is None:
-        return int(entries.sum())
-    return float(weights.sum(where=entries, dtype=np.double))
 
-
-def marginal_log_joint(factors: Factors, table: Entries) -> float:
+def marginal_log_joint(factors: Factors, table: Table | SparseTable) -> float:
     """Value of log p(X, S, W) with the noise and every component's densities integrated out.
 
     All of them have uniform priors.  Unlike the value at estimated parameters, it charges for
@@ -155,6 +153,12 @@ class Parameters:
     noise: Noise
     prior_S: FloatArray
     prior_W: FloatArray
+
+    @property
+    def evidence(self) -> NDArray[np.double]:
+        """Log-odds of an entry that is on, and of one that is off, on the grid."""
+        # Estimates of the noise can exceed one half; evidence must keep its sign.
+        return on_grid([max(self.noise.k1, 1e-3), min(self.noise.k0, -1e-3)]).astype(np.double)
 
     @staticmethod
     def kind(rank: int) -> Kind:

@@ -25,7 +25,7 @@ FAR = 1 << 62
 
 
 @inlined
-def _ones(x):
+def ones(x):
     """The number of bits that are on; compilers know this as one instruction."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -78,7 +78,7 @@ def _sweep(on, off, bits, given, state, loose):
             for w in range(n_words):
                 own = given[f, w] & ~(before[w] | after[i + 1, w])
                 for p in range(planes):
-                    gain += (_ones(own & on[n, p, w]) - _ones(own & off[n, p, w])) << p
+                    gain += (ones(own & on[n, p, w]) - ones(own & off[n, p, w])) << p
             bit = 1 if gain > 0 else 0
             if gain == 0 and loose:
                 bit = 1 if _draw(state) < 0.5 else 0
@@ -103,15 +103,16 @@ def _covered(bits, given, n, w):
 
 @called
 def count_errors(on, off, bits, given):
-    """Weight of the wrong entries."""
+    """Weight of the ones that are not covered, and of the zeros that are."""
     n_rows, planes, n_words = on.shape
-    total = 0
+    missed, false = 0, 0
     for n in range(n_rows):
         for w in range(n_words):
             covered = _covered(bits, given, n, w)
             for p in range(planes):
-                total += (_ones(~covered & on[n, p, w]) + _ones(covered & off[n, p, w])) << p
-    return total
+                missed += ones(~covered & on[n, p, w]) << p
+                false += ones(covered & off[n, p, w]) << p
+    return missed, false
 
 
 @called
@@ -125,7 +126,8 @@ def _descend(on, off, on_T, off_T, S, W, S_words, W_words, state):
         pack(W, W_words)
         if improved == 0:
             break
-    return count_errors(on, off, S, W_words)
+    missed, false = count_errors(on, off, S, W_words)
+    return missed + false
 
 
 @called
@@ -150,9 +152,7 @@ def _respond(component, on, off, bits, words):
         gain = 0
         for w in range(n_words):
             for p in range(planes):
-                gain += (
-                    _ones(component[w] & on[n, p, w]) - _ones(component[w] & off[n, p, w])
-                ) << p
+                gain += (ones(component[w] & on[n, p, w]) - ones(component[w] & off[n, p, w])) << p
         bits[n] = 1 if gain > 0 else 0
         if gain > 0:
             total += gain
@@ -285,7 +285,7 @@ def mix(on, off, S, given, skip, state, chosen):
                     for w in range(n_words):
                         own = given[f, w] & ~covered[n, w]
                         for p in range(planes):
-                            gain += (_ones(own & on[n, p, w]) - _ones(own & off[n, p, w])) << p
+                            gain += (ones(own & on[n, p, w]) - ones(own & off[n, p, w])) << p
             if gain > most:
                 best, most = f, gain
         used[best] = 1
@@ -323,7 +323,7 @@ def best_codes(on, off, bits, given, first, last):
             for w in range(n_words):
                 covered = covers[code, w]
                 for p in range(planes):
-                    wrong += (_ones(~covered & on[n, p, w]) + _ones(covered & off[n, p, w])) << p
+                    wrong += (ones(~covered & on[n, p, w]) + ones(covered & off[n, p, w])) << p
             if wrong < least:
                 best, least = code, wrong
         total += least
@@ -333,8 +333,14 @@ def best_codes(on, off, bits, given, first, last):
 
 
 @entry
+def count(on, off, bits, given):
+    """As `count_errors`."""
+    return count_errors(on, off, bits, given)
+
+
+@entry
 def climb(on, off, bits, given, sweeps, state):
-    """Sweeps over the bits of one side until none improves; weight of the wrong entries."""
+    """Sweeps over the bits of one side until none improves; weights as `count_errors`."""
     for _ in range(sweeps):
         if _sweep(on, off, bits, given, state, False) == 0:
             break

@@ -114,7 +114,7 @@ class Factorizer:
             self._run("Averaging", process, process.total)
             self._stop_if_cut_short()
             with self._in_time():
-                factors = project(process.mean, [process.vote, start], self._sampler)
+                factors = project(process.majority, [process.vote, start], self.rng)
         except _CutShortError:
             factors = self._best[1]
             if rank is not None and factors.rank < rank:  # nothing was found yet
@@ -126,7 +126,7 @@ class Factorizer:
 
         The description is that of `marginal_log_joint`.
         """
-        packed = Packed.of(self.table, _largest_weight(self.table))
+        packed = self.table.packed
         factors = Factors.zeros(self.table, rank or 0)
         try:
             if rank is None:
@@ -214,7 +214,7 @@ class Factorizer:
         after does not depend on the random numbers of this search.
         """
         rng = np.random.default_rng(0)
-        packed = Packed.of(self.table, _largest_weight(self.table))
+        packed = self.table.packed
         tried = self._best[1].rank
         fewest = self._best[1]
         while tried < min(most, self._best[1].rank + BEYOND):
@@ -324,12 +324,6 @@ class Factorizer:
     def _result(self, factors: Factors) -> Outcome[Factors]:
         value, seconds = marginal_log_joint(factors, self.table), time.perf_counter() - self._began
         return Outcome(factors, value, self._status, len(self._history), seconds, self._history)
-
-
-def _largest_weight(table: Table | SparseTable) -> float | None:
-    """None if its entries have no weights."""
-    weights = table.weights if isinstance(table, Table) else None
-    return None if weights is None else float(weights.max(initial=0))
 
 
 def _as_factors(found: Explanation, rank: int, table: Table | SparseTable) -> Factors:

@@ -10,7 +10,7 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful
 from hcnet.engine.driver import Measurement, look
 from hcnet.factorization.binary_factors import Bits, Factors
-from hcnet.factorization.error_kernels import best_codes, climb, mix, search
+from hcnet.factorization.error_kernels import best_codes, climb, count, mix, search
 from hcnet.factorization.packed import Packed, Words, packed_bits
 
 # Up to so many components, all combinations of them are tried for each row and column.
@@ -186,8 +186,7 @@ def grown(factors: Factors, rank: int) -> Factors:
 
 def errors_of(table: Packed, factors: Factors) -> int:
     """Weight of the wrong entries, in steps."""
-    none = np.ones(1, np.uint64)
-    return int(climb(table.on, table.off, factors.S, packed_bits(factors.W.T), 0, none))
+    return sum(count(table.on, table.off, factors.S, packed_bits(factors.W.T)))
 
 
 def best_responses(table: Packed, factors: Factors) -> int:
@@ -206,7 +205,7 @@ def best_side(on: Words, off: Words, bits: Bits, given: Words) -> int:
     """The best bits of one side in place, by all combinations or else by climbing; the errors."""
     rank, total = given.shape[0], 0
     if rank > EXACT_RANK:
-        return int(climb(on, off, bits, given, 50, np.ones(1, np.uint64)))
+        return sum(climb(on, off, bits, given, 50, np.ones(1, np.uint64)))
     rows = max(1, (EXACT_WORDS // 4 >> rank) // max(on[0].size, 1))
     for first in range(0, len(on), rows):
         look()

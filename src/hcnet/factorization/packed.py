@@ -37,6 +37,12 @@ class SparseTable:
     """A fully observed sparse table; only some of its rows are dense at a time."""
 
     ones: sparse.csr_array
+    weights = None
+
+    @cached_property
+    def packed(self) -> Packed:
+        """Its bits."""
+        return Packed.of(self)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -109,9 +115,14 @@ class Packed:
         return weight_of(self.on)
 
     @cached_property
+    def n_zeros(self) -> int:
+        """Weight of all entries that are off, in steps."""
+        return weight_of(self.off)
+
+    @cached_property
     def typical(self) -> float:
         """Mean weight of an observed entry, in steps."""
-        total = weight_of(self.on) + weight_of(self.off)
+        total = self.n_ones + self.n_zeros
         entries = np.bitwise_or.reduce(self.on | self.off, axis=1)
         return total / max(int(np.bitwise_count(entries).sum()), 1)
 

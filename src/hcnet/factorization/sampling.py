@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from scipy.special import logit
 
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful
-from hcnet.engine.cpu_compilation import entry
 from hcnet.engine.driver import Measurement, look
 from hcnet.factorization.binary_factors import (
     Factors,
@@ -18,8 +15,10 @@ from hcnet.factorization.binary_factors import (
     estimate_parameters,
     marginal_log_joint,
 )
+from hcnet.factorization.packed import packed_bits
+from hcnet.factorization.probability_kernels import sample
 from hcnet.grid import on_grid
-from hcnet.images import FloatArray, Noise
+from hcnet.images import Noise
 from hcnet.objective import Priors
 
 # Sweeps of annealing, in which the evidence of an entry rises from hardly any to more than noise
@@ -30,48 +29,10 @@ FIRST, LAST = 0.05, 5.0
 RELAX = 60
 # Sweeps between two estimates of the parameters.
 REFRESH = 3
-
-
-@entry
-def _sample_rows(E, S, columns, prior, beta, draws):
-    """One Gibbs pass over the bits of S given W (`columns`: W transposed, as numbers).
-
-    The log-odds of a bit are its prior plus the evidence of the entries that only it could
-    switch on.  `beta` is the inverse temperature; with beta = 0 each bit takes its better value.
-    Sums below 4,096 are exact, and draws are double precision, so that rounding decides nothing.
-    """
-    n_rows, F = S.shape
-    n_columns = columns.shape[1]
-    cover = np.empty(n_columns, np.float32)
-    half = np.float32(0.5)
-    zero = np.float32(0)
-    changed = 0
-    for n in range(n_rows):
-        e = E[n]
-        cover[:] = zero
-        for f in range(F):
-            if S[n, f]:
-                w = columns[f]
-                for m in range(n_columns):
-                    cover[m] += w[m]
-        for f in range(F):
-            w = columns[f]
-            own = np.float32(S[n, f])
-            odds = zero
-            for m in range(n_columns):
-                odds += w[m] * e[m] if cover[m] - own * w[m] < half else zero
-            odds += prior[f]
-            if beta == 0:
-                bit = 1 if odds > 0 else 0
-            else:
-                bit = 1 if draws[n, f] * (1 + math.exp(-beta * odds)) < 1 else 0
-            if bit != S[n, f]:
-                S[n, f] = bit
-                changed += 1
-                sign = np.float32(2 * bit - 1)
-                for m in range(n_columns):
-                    cover[m] += sign * w[m]
-    return changed
+# Noise with which each entry is evidence of 1.
+UNIT = Noise(1 / (1 + np.e), 1 / (1 + np.e))
+# Noise with which each entry is evidence of 1.
+UNIT = Noise(1 / (1 + np.e), 1 / (1 + np.e))
 
 
 class Sampler:
@@ -80,45 +41,26 @@ class Sampler:
     def __init__(self, table: Table, rng: np.random.Generator) -> None:
         self.table = table
         self.rng = rng
-        self._noise: Noise | None = None
-        self._evidence: list[FloatArray] = []  # for this noise
 
     def sweep(self, factors: Factors, parameters: Parameters, beta: float) -> int:
         """One pass over S, one over W; the number of bits that changed."""
-        if parameters.noise != self._noise:
-            self._noise = parameters.noise
-            self._evidence = _both_ways(self.table.evidence(parameters.noise))
-        priors = [parameters.prior_S, parameters.prior_W]
-        return self._sweep(factors, self._evidence, priors, beta)
+        table = self.table.packed
+        odds = parameters.evidence * table.step
+        changed = 0
+        for on, off, bits, given, prior in (
+            (table.on, table.off, factors.S, factors.W, parameters.prior_S),
+            (table.on_T, table.off_T, factors.W, factors.S, parameters.prior_W),
+        ):
+            look()
+            draws = self.rng.random(bits.shape)
+            changed += int(sample(on, off, bits, packed_bits(given.T), odds, prior, beta, draws))
+        return changed
 
     def climb(self, factors: Factors, parameters: Parameters, sweeps: int) -> None:
         """Set bits to their better values until none changes."""
         for _ in range(sweeps):
             if not self.sweep(factors, parameters, 0.0):
                 break
-
-    def climb_towards(self, factors: Factors, evidence: FloatArray, sweeps: int) -> None:
-        """Climb on other evidence than that of the table, without priors."""
-        both, flat = _both_ways(evidence), np.zeros(factors.rank, np.float32)
-        for _ in range(sweeps):
-            if not self._sweep(factors, both, [flat, flat], 0.0):
-                break
-
-    def _sweep(
-        self, factors: Factors, evidence: list[FloatArray], priors: list[FloatArray], beta: float
-    ) -> int:
-        changed, pairs = 0, [(factors.S, factors.W), (factors.W, factors.S)]
-        for (bits, given), E, prior in zip(pairs, evidence, priors, strict=True):
-            look()
-            draws = self.rng.random(bits.shape)
-            columns = np.ascontiguousarray(given.T, dtype=np.float32)
-            changed += int(_sample_rows(E, bits, columns, prior, beta, draws))
-        return changed
-
-
-def _both_ways(evidence: FloatArray) -> list[FloatArray]:
-    """Evidence by rows, for the bits of S, and by columns, for those of W."""
-    return [np.ascontiguousarray(evidence), np.ascontiguousarray(evidence.T)]
 
 
 class Annealing(Stateful):
@@ -152,9 +94,8 @@ class Annealing(Stateful):
         if k < SWEEPS:
             # Log-odds are ±β for evidence of 1 at inverse temperature β, and those of the prior.
             beta = float(self._evidence[k])
-            unit = 1 / (1 + np.e)
             prior = on_grid(self._prior / beta)
-            self._sampler.sweep(self.factors, Parameters(Noise(unit, unit), prior, prior), beta)
+            self._sampler.sweep(self.factors, Parameters(UNIT, prior, prior), beta)
             return True
         if k < SWEEPS + RELAX:
             if (k - SWEEPS) % REFRESH == 0 or self._parameters is None:
@@ -219,7 +160,7 @@ class PosteriorMean(Stateful):
         self.total = self._burn_in + sweeps
         # The product of the factors costs more than a sweep if the table is large.
         self._every = max(1, table.values.size // 200_000)
-        self._sum = np.zeros(table.shape, np.float32)
+        self._sum = np.zeros(table.shape, np.int16)
         self._votes_S, self._votes_W = np.zeros(start.S.shape), np.zeros(start.W.shape)
         self.n_samples = self._done = 0
         self._parameters = estimate_parameters(start, table, fixed, shared)
@@ -266,10 +207,10 @@ class PosteriorMean(Stateful):
         return self
 
     @property
-    def mean(self) -> FloatArray:
-        """Posterior probability that an entry of the noise-free table is on, on the grid."""
-        n = max(self.n_samples, 1)
-        return np.asarray(on_grid(np.arange(n + 1) / n)[self._sum.astype(np.intp)])
+    def majority(self) -> Table:
+        """The noise-free table by majority; an entry weighs by how many samples agree on it."""
+        votes = 2 * self._sum - self.n_samples
+        return Table(votes > 0, np.ones(votes.shape, bool), np.abs(votes))
 
     @property
     def vote(self) -> Factors:
@@ -279,14 +220,14 @@ class PosteriorMean(Stateful):
         return Factors(S, W)
 
 
-def project(mean: FloatArray, starts: list[Factors], sampler: Sampler) -> Factors:
-    """Binary factors with the fewest expected wrong entries under the posterior mean."""
-    evidence = 2 * mean - 1
-    best, least = starts[0], -np.inf
+def project(majority: Table, starts: list[Factors], rng: np.random.Generator) -> Factors:
+    """Binary factors with the fewest wrong entries of a majority."""
+    sampler = Sampler(majority, rng)
+    best, least = starts[0], np.inf
     for start in starts:
-        factors = start.copy()
-        sampler.climb_towards(factors, evidence, 50)
-        agreement = float((evidence * factors.product()).sum(dtype=np.double))
-        if agreement > least:
-            best, least = factors, agreement
+        factors, flat = start.copy(), np.zeros(start.rank, np.float32)
+        sampler.climb(factors, Parameters(UNIT, flat, flat), 50)
+        wrong = factors.counts(majority).errors
+        if wrong < least:
+            best, least = factors, wrong
     return best

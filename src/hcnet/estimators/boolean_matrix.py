@@ -21,7 +21,7 @@ from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
 from hcnet.factorization.binary_factors import Factors, Table
 from hcnet.factorization.coverage import component_table, coverage
-from hcnet.factorization.factorizer import MOST_MESSAGES, PASSING_DAMPING, Factorizer
+from hcnet.factorization.factorizer import MOST_DENSE, PASSING_DAMPING, Factorizer
 from hcnet.factorization.fewest_errors import coded
 from hcnet.factorization.packed import Packed, SparseTable
 from hcnet.images import BoolArray, Images
@@ -38,8 +38,8 @@ OBJECTIVES = ("probability", "error")
 
 
 def _is_large(X: Any) -> bool:
-    """Whether a table is sparse, and so large that no start is made by messages."""
-    return bool(sparse.issparse(X)) and X.ndim == 2 and X.shape[0] * X.shape[1] > MOST_MESSAGES
+    """Whether a table is sparse and stays so."""
+    return bool(sparse.issparse(X)) and X.ndim == 2 and X.shape[0] * X.shape[1] > MOST_DENSE
 
 
 @dataclass(eq=False, repr=False)
@@ -57,7 +57,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
     objective : {"probability", "error"}, default="probability"
         "probability": the factors that are most likely behind a noisy table.  "error": those with
         the fewest wrong entries, or the lowest weight of these, found by moves.
-    max_components : int, default=20
+    max_components : int, default=40
         The most components that are considered where the number is left open.
     algorithm : {"refined", "mpmp"}, default="refined"
         "mpmp": max-product message passing alone (needs n_components).  "refined": the best of
@@ -108,7 +108,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
     n_components: int | None = None
     _: KW_ONLY
     objective: str = "probability"
-    max_components: int = 20
+    max_components: int = 40
     algorithm: str = "refined"
     p_S: float | None = None
     p_W: float | None = None
@@ -146,8 +146,8 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         given: TableInput | None = None
         table: Table | SparseTable
         data: list[Any]
-        stays = self.objective == "error" and options.algorithm != "mpmp" and mask is None
-        if stays and weights is None and _is_large(X):
+        stays = options.algorithm != "mpmp" and mask is None and weights is None
+        if stays and _is_large(X):
             table = SparseTable(sparse_ones(X))
             data = [table.ones.indptr, table.ones.indices, table.ones.data != 0]
         else:

@@ -53,6 +53,11 @@ class Table:
         weights = self.weights
         return Packed.of(self, None if weights is None else float(weights.max(initial=0)))
 
+    def some(self, rows: NDArray[np.intp]) -> Table:
+        """A table of some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return Table(self.values[rows], self.observed[rows], weights)
+
     def rows(self, first: int, last: int) -> tuple[BoolArray, BoolArray, FloatArray | None]:
         """On, off and weights of some rows."""
         part = slice(first, last)
@@ -168,7 +173,9 @@ class Parameters:
         return kinds.object_of(Parameters, noise=noise, prior_S=priors, prior_W=priors)
 
 
-def estimate_parameters(factors: Factors, table: Table, fixed: Priors, shared: bool) -> Parameters:
+def estimate_parameters(
+    factors: Factors, table: Table | SparseTable, fixed: Priors, shared: bool
+) -> Parameters:
     """Smoothed estimates of the parameters that `fixed` leaves open, given the factors.
 
     All components have the same density if it is `shared`, otherwise each has its own.

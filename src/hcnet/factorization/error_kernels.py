@@ -34,7 +34,7 @@ def ones(x):
 
 
 @inlined
-def _draw(state):
+def draw(state):
     """A number from 0 to 1 (xorshift)."""
     x = state[0]
     x ^= x >> np.uint64(12)
@@ -63,7 +63,7 @@ def _sweep(on, off, bits, given, state, loose):
     before = np.zeros(n_words, np.uint64)
     order = np.arange(rank)
     for i in range(rank - 1, 0, -1):
-        j = int(_draw(state) * (i + 1))
+        j = int(draw(state) * (i + 1))
         order[i], order[j] = order[j], order[i]
     improved = 0
     for n in range(n_rows):
@@ -81,7 +81,7 @@ def _sweep(on, off, bits, given, state, loose):
                     gain += (ones(own & on[n, p, w]) - ones(own & off[n, p, w])) << p
             bit = 1 if gain > 0 else 0
             if gain == 0 and loose:
-                bit = 1 if _draw(state) < 0.5 else 0
+                bit = 1 if draw(state) < 0.5 else 0
             if bit != bits[n, f]:
                 bits[n, f] = bit
                 improved += gain != 0
@@ -131,7 +131,7 @@ def _descend(on, off, on_T, off_T, S, W, S_words, W_words, state):
 
 
 @called
-def _uncovered(on, off, bits, given, on_left, off_left):
+def uncovered(on, off, bits, given, on_left, off_left):
     """The entries that no component covers."""
     n_rows, planes, n_words = on.shape
     for n in range(n_rows):
@@ -161,12 +161,12 @@ def _respond(component, on, off, bits, words):
 
 
 @called
-def _seed(on, state, words):
+def seed(on, state, words):
     """The ones of a row, or those that two rows have in common."""
     n_rows, planes, n_words = on.shape
     n = 0
     for _ in range(20):  # rows without ones are no seeds
-        n = int(_draw(state) * n_rows)
+        n = int(draw(state) * n_rows)
         some = ZERO
         for w in range(n_words):
             words[w] = ZERO
@@ -175,8 +175,8 @@ def _seed(on, state, words):
             some |= words[w]
         if some != ZERO:
             break
-    if _draw(state) < 0.5:
-        n = int(_draw(state) * n_rows)
+    if draw(state) < 0.5:
+        n = int(draw(state) * n_rows)
         common = ZERO
         for w in range(n_words):
             for p in range(planes):
@@ -198,10 +198,10 @@ def _new_component(on, off, on_T, off_T, seeds, state, s, w):
     best = 0
     s[:], w[:] = 0, 0
     for _ in range(seeds):
-        if _draw(state) < 0.5:
-            _seed(on, state, w_words)
+        if draw(state) < 0.5:
+            seed(on, state, w_words)
         else:
-            _seed(on_T, state, s_words)
+            seed(on_T, state, s_words)
             _respond(s_words, on_T, off_T, w_now, w_words)
         last = 0
         for _ in range(ROUNDS):
@@ -238,24 +238,24 @@ def search(on, off, on_T, off_T, now, best, errors, span, heat, state):
         W_new[:] = W
         empty[:] = 0
         removed = 1
-        while removed < min(MOST_REMOVED, rank) and _draw(state) < ONE_MORE:
+        while removed < min(MOST_REMOVED, rank) and draw(state) < ONE_MORE:
             removed += 1
         for _ in range(removed):
-            f = int(_draw(state) * rank)
+            f = int(draw(state) * rank)
             S_new[:, f] = 0
             W_new[:, f] = 0
         for f in range(rank):
             if not (S_new[:, f].any() and W_new[:, f].any()):
                 pack(S_new, S_words)
                 pack(W_new, W_words)
-                _uncovered(on, off, S_new, W_words, left[0], left[1])
-                _uncovered(on_T, off_T, W_new, S_words, left[2], left[3])
-                seeds = 1 + int(_draw(state) * SEEDS)
+                uncovered(on, off, S_new, W_words, left[0], left[1])
+                uncovered(on_T, off_T, W_new, S_words, left[2], left[3])
+                seeds = 1 + int(draw(state) * SEEDS)
                 _new_component(left[0], left[1], left[2], left[3], seeds, state, s, w)
                 S_new[:, f] = s
                 W_new[:, f] = w
         found = _descend(on, off, on_T, off_T, S_new, W_new, S_words, W_words, state)
-        if found <= errors[0] or _draw(state) < math.exp((errors[0] - found) / temperature):
+        if found <= errors[0] or draw(state) < math.exp((errors[0] - found) / temperature):
             errors[0] = found
             S[:] = S_new
             W[:] = W_new
@@ -277,7 +277,7 @@ def mix(on, off, S, given, skip, state, chosen):
     for k in range(len(chosen)):
         best, most = -1, -FAR
         for f in range(given.shape[0]):
-            if used[f] or (best >= 0 and _draw(state) < skip):
+            if used[f] or (best >= 0 and draw(state) < skip):
                 continue
             gain = 0
             for n in range(n_rows):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,9 +23,15 @@ from hcnet.engine.driver import (
     run,
 )
 from hcnet.engine.engines import Engine, ReadyEngine
-from hcnet.factorization.binary_factors import Factors, Table, marginal_log_joint
+from hcnet.factorization.binary_factors import (
+    Factors,
+    Table,
+    estimate_parameters,
+    marginal_log_joint,
+)
 from hcnet.factorization.fewest_errors import FewestErrors
-from hcnet.factorization.packed import Packed, SparseTable
+from hcnet.factorization.most_probable import MostProbable
+from hcnet.factorization.packed import SparseTable
 from hcnet.factorization.sampling import (
     Annealing,
     PosteriorMean,
@@ -51,11 +57,15 @@ PASSING_SWEEPS = 60
 STARTS = 3
 # The search for the fewest errors also starts from messages where they are at most so many.
 MOST_MESSAGES = 10**6
-# While the number of components is open, each is searched with this share of the moves, and so many
-# more are tried after the best.
-SHARE, BEYOND = 0.15, 3
-# The share where components are added to those that annealing found.
-GROWTH = 0.03
+# Starts by messages, all of which are stored, where they are at most so many.
+MOST_STORED = 10**7
+# Larger tables have no posterior mean, whose entries are all stored; their most probable factors
+# are hardly uncertain.  If they are sparse, they stay so.
+MOST_DENSE = 10**7
+# While the number of components is open, annealing begins with so many: most are lost at once.
+ANNEALED = 20
+# A table with more rows is factored from one row of so many; codes of all take so many passes.
+MOST_ROWS, THINNING, CODING = 3000, 4, 3
 
 
 class _CutShortError(Exception):
@@ -66,13 +76,14 @@ class _CutShortError(Exception):
 class Factorizer:
     """Learns the factors of one table; every loop runs in the driver."""
 
-    table: Table | SparseTable  # sparse ones only for the fewest errors
+    table: Table | SparseTable
     fixed: Priors
     rng: np.random.Generator
     progress: Progress
     max_seconds: float | None
     max_memory: int | None
     keeper: Keeper | None
+    whole: Factorizer | None = None  # that of the whole table, if this one has some of its rows
 
     def __post_init__(self) -> None:
         self._began = time.perf_counter()
@@ -87,7 +98,7 @@ class Factorizer:
 
     @cached_property
     def _sampler(self) -> Sampler:
-        return Sampler(self._dense, self.rng)
+        return Sampler(self.table, self.rng)
 
     def by_messages(self, rank: int, engine: ReadyEngine, sweeps: int | None) -> Outcome[Factors]:
         """Factors by the paper's message passing alone."""
@@ -108,7 +119,7 @@ class Factorizer:
             else:
                 self._start(rank, n_init or STARTS)
             start = self._best[1]
-            if start.rank == 0:
+            if start.rank == 0 or self.table.shape[0] * self.table.shape[1] > MOST_DENSE:
                 return self._result(start)
             process = PosteriorMean(start, self._dense, self.fixed, rank is not None, self.rng)
             self._run("Averaging", process, process.total)
@@ -126,29 +137,23 @@ class Factorizer:
 
         The description is that of `marginal_log_joint`.
         """
-        packed = self.table.packed
         factors = Factors.zeros(self.table, rank or 0)
         try:
             if rank is None:
-                factors = self._shortest(packed, most, n_init)
-                rank = factors.rank
+                self._search_rank(most, equal=True)
+                starts = [self._best[1]]
+                rank = starts[0].rank
             else:
                 starts = self._start_by_messages(rank)
-                factors = self._search_errors(packed, rank, starts, n_init)
+            if rank:
+                factors = self._search_errors(rank, starts, n_init)
         except _CutShortError:
             if rank is None or self._best[1].rank == rank:
                 factors = self._best[1]
         return self._result(factors)
 
-    def _search_errors(
-        self,
-        packed: Packed,
-        rank: int,
-        starts: list[Factors],
-        n_init: int | None,
-        effort: float = 1.0,
-    ) -> Factors:
-        process = FewestErrors(packed, rank, self.rng, starts, n_init, effort)
+    def _search_errors(self, rank: int, starts: list[Factors], n_init: int | None) -> Factors:
+        process = FewestErrors(self.table.packed, rank, self.rng, starts, n_init)
         outcome = self._run(f"Moves of {rank} components", process, process.total)
         found = outcome.best
         assert isinstance(found, Factors)
@@ -166,34 +171,39 @@ class Factorizer:
         self._stop_if_cut_short()
         return [start]
 
-    def _shortest(self, packed: Packed, most: int, n_init: int | None) -> Factors:
-        """More components until the description is no longer getting shorter."""
-        factors = Factors.zeros(self.table, 0)
-        best, chosen = marginal_log_joint(factors, self.table), factors
-        for rank in range(1, most + 1):
-            factors = self._search_errors(packed, rank, [factors], n_init, SHARE)
-            value = marginal_log_joint(factors.used(), self.table)
-            if value > best:
-                best, chosen = value, factors.used()
-            elif rank >= chosen.rank + BEYOND:
-                break
-        if chosen.rank == 0:
-            return chosen
-        return self._search_errors(packed, chosen.rank, [chosen], n_init)
-
     def _start(self, rank: int, n_init: int) -> None:
-        # A start is small: all messages are stored, on the processor.
-        engine = Engine("dense", damping=PASSING_DAMPING).on("cpu")
-        factors = self._pass_messages(rank, engine, PASSING_SWEEPS)
-        self._consider(factors)
+        rows, columns = self.table.shape
+        if rows > MOST_ROWS:
+            factors = self._of_some_rows(lambda few: few._start(rank, n_init))
+        elif rows * columns * rank <= MOST_STORED:
+            # A start is small: all messages are stored, on the processor.
+            engine = Engine("dense", damping=PASSING_DAMPING).on("cpu")
+            factors = self._pass_messages(rank, engine, PASSING_SWEEPS)
+            self._consider(factors)
+        else:
+            factors = self._anneal(rank)
         with self._in_time():
             climb_to_maximum(factors, self._sampler, self.fixed)
         self._consider(factors)
         self._stop_if_cut_short()
-        for _ in range(n_init - 1):
-            self._anneal(rank)
+        if rows <= MOST_ROWS:
+            for _ in range(n_init - 1):
+                self._anneal(rank)
 
-    def _search_rank(self, most: int) -> None:
+    def _search_rank(self, most: int, equal: bool = False) -> None:
+        """The best number of components up to `most`, by moves and, on small tables, annealing."""
+        start = Factors.zeros(self.table, 0)
+        self._consider(start)
+        if self.table.shape[0] > MOST_ROWS:
+            start = self._of_some_rows(lambda few: few._search_rank(most, equal))
+        elif not equal:
+            self._anneal_ranks(min(most, ANNEALED))
+        process = MostProbable(self.table, most, self.fixed, self.rng, start, equal)
+        outcome = self._run(f"Moves of up to {most} components", process, process.total)
+        self._consider(outcome.best.used())
+        self._stop_if_cut_short()
+
+    def _anneal_ranks(self, most: int) -> None:
         """Anneal with many components and prune; then anneal anew with one more and one less."""
         self._consider(self._prune(self._anneal(most)))
         tried: set[int] = set()
@@ -204,33 +214,35 @@ class Factorizer:
                 if near not in tried and 1 <= near <= most:
                     tried.add(near)
                     self._consider(self._prune(self._anneal(near)))
-        self._grow(most)
-        self._consider(Factors.zeros(self.table, 0))
 
-    def _grow(self, most: int) -> None:
-        """More components than annealing found, one after the other, by the fewest errors.
+    def _of_some_rows(self, work: Callable[[Factorizer], None]) -> Factors:
+        """The best factors of some of the rows, then with the codes of all."""
+        n = self.table.shape[0]
+        rows = np.sort(self.rng.permutation(n)[: n // THINNING])
+        few = replace(self, table=self.table.some(rows), whole=self)
+        few._began, few._history = self._began, self._history
+        with suppress(_CutShortError):
+            work(few)
+        self._status = few._status
+        with self._in_time():
+            found = few._widened(few._best[1])
+        self._consider(found)
+        self._stop_if_cut_short()
+        return found
 
-        Real tables have many weak components, which annealing from many loses at once.  What comes
-        after does not depend on the random numbers of this search.
-        """
-        rng = np.random.default_rng(0)
-        packed = self.table.packed
-        tried = self._best[1].rank
-        fewest = self._best[1]
-        while tried < min(most, self._best[1].rank + BEYOND):
-            tried += 1
-            process = FewestErrors(packed, tried, rng, [fewest], 1, GROWTH)
-            outcome = self._run(f"Moves of {tried} components", process, process.total)
-            fewest = outcome.best
-            self._consider(fewest.used())
-            self._stop_if_cut_short()
-            likely = fewest.copy()
-            with self._in_time():
-                climb_to_maximum(likely, self._sampler, self.fixed)
-            self._consider(likely.used())
+    def _widened(self, factors: Factors) -> Factors:
+        """Factors with the codes of all rows, if this table has only some of them."""
+        if self.whole is None:
+            return factors
+        parameters = estimate_parameters(factors, self.table, self.fixed, shared=False)
+        wide = Factors.zeros(self.whole.table, factors.rank)
+        wide.W[:] = factors.W
+        for _ in range(CODING):
+            self.whole._sampler.code(wide, parameters, 0.0)
+        return wide
 
     def _anneal(self, rank: int) -> Factors:
-        process = Annealing(self._dense, rank, self.fixed, self.rng)
+        process = Annealing(self.table, rank, self.fixed, self.rng)
         outcome = self._run(f"Annealing {rank} components", process, process.total)
         self._consider(outcome.best if self._status.cut_short else process.factors)
         self._stop_if_cut_short()
@@ -307,13 +319,19 @@ class Factorizer:
             raise _CutShortError
 
     def _current_factors(self, process: Process[Any]) -> Factors:
+        factors, learner = self._state_of(process), self
+        while learner.whole is not None:
+            factors, learner = learner._widened(factors), learner.whole
+        return factors
+
+    def _state_of(self, process: Process[Any]) -> Factors:
         state = process.state()
         if isinstance(state, Explanation):
             return _as_factors(state, len(state.features), self.table)
         if isinstance(state, PosteriorMean):
             return state.vote if state.n_samples else self._best[1]
         factors: Factors = state
-        return factors
+        return factors.used() if isinstance(process, MostProbable) else factors
 
     def _consider(self, factors: Factors) -> None:
         """Keep factors if they are the best so far."""

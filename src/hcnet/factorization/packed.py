@@ -49,6 +49,10 @@ class SparseTable:
         """Rows and columns."""
         return int(self.ones.shape[0]), int(self.ones.shape[1])
 
+    def some(self, rows: NDArray[np.intp]) -> SparseTable:
+        """A table of some of the rows."""
+        return SparseTable(self.ones[rows])
+
     def rows(self, first: int, last: int) -> tuple[BoolArray, BoolArray, None]:
         """On and off of some rows."""
         on = self.ones[first:last].toarray() != 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from hcnet.archive import kinds
@@ -15,7 +16,7 @@ from hcnet.factorization.binary_factors import (
     estimate_parameters,
     marginal_log_joint,
 )
-from hcnet.factorization.packed import packed_bits
+from hcnet.factorization.packed import SparseTable, packed_bits
 from hcnet.factorization.probability_kernels import sample
 from hcnet.grid import on_grid
 from hcnet.images import Noise
@@ -29,8 +30,14 @@ FIRST, LAST = 0.05, 5.0
 RELAX = 60
 # Sweeps between two estimates of the parameters.
 REFRESH = 3
+# Nanoseconds of a sweep for each word of the table and component, about, and seconds for the
+# posterior mean: the number of sweeps follows, and never the clock.
+SWEEP_COST, MEAN_SECONDS, LEAST_SWEEPS = 12.0, 2.0, 60
 # Noise with which each entry is evidence of 1.
 UNIT = Noise(1 / (1 + np.e), 1 / (1 + np.e))
+# Nanoseconds of a sweep for each word of the table and component, about, and seconds for the
+# posterior mean: the number of sweeps follows, and never the clock.
+SWEEP_COST, MEAN_SECONDS, LEAST_SWEEPS = 12.0, 2.0, 60
 # Noise with which each entry is evidence of 1.
 UNIT = Noise(1 / (1 + np.e), 1 / (1 + np.e))
 
@@ -38,23 +45,31 @@ UNIT = Noise(1 / (1 + np.e), 1 / (1 + np.e))
 class Sampler:
     """Sweeps over all bits of both factors, in place."""
 
-    def __init__(self, table: Table, rng: np.random.Generator) -> None:
+    def __init__(self, table: Table | SparseTable, rng: np.random.Generator) -> None:
         self.table = table
         self.rng = rng
 
     def sweep(self, factors: Factors, parameters: Parameters, beta: float) -> int:
         """One pass over S, one over W; the number of bits that changed."""
-        table = self.table.packed
-        odds = parameters.evidence * table.step
-        changed = 0
-        for on, off, bits, given, prior in (
-            (table.on, table.off, factors.S, factors.W, parameters.prior_S),
-            (table.on_T, table.off_T, factors.W, factors.S, parameters.prior_W),
-        ):
-            look()
-            draws = self.rng.random(bits.shape)
-            changed += int(sample(on, off, bits, packed_bits(given.T), odds, prior, beta, draws))
-        return changed
+        changed = self.code(factors, parameters, beta)
+        bits, evidence = self.table.packed, self._evidence(parameters)
+        look()
+        draws = self.rng.random(factors.W.shape)
+        S, prior = packed_bits(factors.S.T), parameters.prior_W
+        return changed + int(
+            sample(bits.on_T, bits.off_T, factors.W, S, evidence, prior, beta, draws)
+        )
+
+    def code(self, factors: Factors, parameters: Parameters, beta: float) -> int:
+        """One pass over S alone."""
+        bits, evidence = self.table.packed, self._evidence(parameters)
+        look()
+        draws = self.rng.random(factors.S.shape)
+        W, prior = packed_bits(factors.W.T), parameters.prior_S
+        return int(sample(bits.on, bits.off, factors.S, W, evidence, prior, beta, draws))
+
+    def _evidence(self, parameters: Parameters) -> NDArray[np.double]:
+        return parameters.evidence * self.table.packed.step
 
     def climb(self, factors: Factors, parameters: Parameters, sweeps: int) -> None:
         """Set bits to their better values until none changes."""
@@ -68,10 +83,13 @@ class Annealing(Stateful):
 
     total = SWEEPS + RELAX + 1  # steps
 
-    def __init__(self, table: Table, rank: int, fixed: Priors, rng: np.random.Generator) -> None:
+    def __init__(
+        self, table: Table | SparseTable, rank: int, fixed: Priors, rng: np.random.Generator
+    ) -> None:
         self._table, self._fixed, self._rng = table, fixed, rng
         self._sampler = Sampler(table, rng)
-        ones = table.on.sum() / max(int(table.observed.sum()), 1)
+        bits = table.packed
+        ones = bits.n_ones / max(bits.n_ones + bits.n_zeros, 1)
         p = np.sqrt(1 - (1 - float(np.clip(ones, 0.02, 0.98))) ** (1 / rank))
         rows, columns = table.shape
         self.factors = Factors(
@@ -151,11 +169,15 @@ class PosteriorMean(Stateful):
         fixed: Priors,
         shared: bool,
         rng: np.random.Generator,
-        sweeps: int = SWEEPS,
+        sweeps: int | None = None,
     ) -> None:
         self._table, self._fixed, self._shared, self._rng = table, fixed, shared, rng
         self._sampler = Sampler(table, rng)
         self._factors = start.copy()
+        if sweeps is None:
+            bits = table.packed
+            cost = SWEEP_COST * max(start.rank, 1) * (bits.on.size + bits.on_T.size)
+            sweeps = int(np.clip(MEAN_SECONDS * 1e9 / cost, LEAST_SWEEPS, SWEEPS))
         self._burn_in = sweeps // 5
         self.total = self._burn_in + sweeps
         # The product of the factors costs more than a sweep if the table is large.

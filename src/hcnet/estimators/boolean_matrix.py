@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
@@ -10,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.special import logit
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -19,11 +21,13 @@ from hcnet.checks import check_choice, check_count, check_optional_count, check_
 from hcnet.engine.driver import Status, interruptible
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine
 from hcnet.estimators.base import Estimator
-from hcnet.factorization.binary_factors import Factors, Table
+from hcnet.factorization.binary_factors import Factors, Parameters, Table
 from hcnet.factorization.coverage import component_table, coverage
 from hcnet.factorization.factorizer import MOST_DENSE, PASSING_DAMPING, Factorizer
 from hcnet.factorization.fewest_errors import coded
 from hcnet.factorization.packed import Packed, SparseTable
+from hcnet.factorization.sampling import likely_codes
+from hcnet.grid import on_grid
 from hcnet.images import BoolArray, Images
 from hcnet.learning.learn import LearningOptions
 from hcnet.model import PARTS_MODEL, PartsModel
@@ -179,6 +183,13 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
             else:
                 found = learner.refined(rank, most, options.n_init)
         self._store(found.best, table, priors)._store_run(found)
+        if rank is None and len(self.components_) == most < min(table.shape):
+            warnings.warn(
+                f"All of max_components={most} components are used; raise max_components if more "
+                f"may be there.",
+                UserWarning,
+                stacklevel=2,
+            )
         if given is not None and given.column_names is not None:
             self.feature_names_in_ = np.array(given.column_names, object)
             self.row_names_ = given.row_names
@@ -197,7 +208,7 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
     def transform(self, X: ArrayLike | sparse.sparray, mask: ArrayLike | None = None) -> BoolArray:
         """The components of each row of X, (rows, components)."""
         check_is_fitted(self)
-        if self.objective == "error" and mask is None and _is_large(X):
+        if mask is None and _is_large(X):
             table: Table | SparseTable = SparseTable(sparse_ones(X))
         else:
             given = check_table(X, mask)
@@ -212,7 +223,10 @@ class BooleanMatrixFactorization(ClassNamePrefixFeaturesOutMixin, TransformerMix
         if self.objective == "error":
             packed = Packed.of(table)
             return coded(packed.on, packed.off, self.components_.T.astype(np.int8)).astype(bool)
-        assert isinstance(table, Table)
+        if isinstance(table, SparseTable):
+            p_S = np.full(len(self.components_), logit(self.p_S_))
+            known = Parameters(self._model.priors.noise, on_grid(p_S), on_grid(p_S))
+            return likely_codes(table, self.components_.T.astype(np.int8), known).astype(bool)
         images = Images(table.values[:, :, None, None], table.observed[:, :, None, None])
         rng, most = np.random.default_rng(0), check_max_memory(self.max_memory)
         found = self._model.explain(images, rng, most)

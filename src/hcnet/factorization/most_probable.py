@@ -23,8 +23,8 @@ from hcnet.factorization.probability_kernels import explore
 from hcnet.images import Noise
 from hcnet.objective import Priors
 
-# Moves, unless the table is large.
-MOVES = 1000
+# Moves of a search, and searches, unless the table is large.
+MOVES, SEARCHES = 1000, 4
 # Nanoseconds that a move takes for each word of the table and component, about.
 MOVE_COST = 14.0
 # Seconds for all moves, about, and for a step: the number of moves follows, and never the clock.
@@ -38,11 +38,14 @@ HEAT = np.array([10.0, 1.0])
 LOW_SHARE, LOW_NOISE = 0.5, Noise(0.05, 0.05)
 
 
-class MostProbable(Stateful):
-    """The search for the most probable factors with up to `most` components.
+def affordable_moves(table: Table | SparseTable, most: int) -> float:
+    """How many moves take about `SEARCH_SECONDS`."""
+    size = table.packed.on.size + table.packed.on_T.size
+    return SEARCH_SECONDS * 1e9 / (MOVE_COST * most * size)
 
-    If both kinds of errors are `equal`, one estimate of the noise holds for them.
-    """
+
+class MostProbable(Stateful):
+    """The search for the most probable factors with up to `most` components."""
 
     def __init__(
         self,
@@ -51,14 +54,11 @@ class MostProbable(Stateful):
         fixed: Priors,
         rng: np.random.Generator,
         start: Factors,
-        equal: bool = False,
     ) -> None:
-        self._table, self._fixed, self._rng, self._equal = table, fixed, rng, equal
-        bits = table.packed
-        (rows, planes, words), (columns, _, words_T) = bits.on.shape, bits.on_T.shape
-        cost = MOVE_COST * planes * most * (rows * words + columns * words_T)
-        self.moves = int(np.clip(SEARCH_SECONDS * 1e9 / cost, most, MOVES))
-        self._piece = int(np.clip(STEP_SECONDS * 1e9 / cost, 1, PIECE))
+        self._table, self._fixed, self._rng = table, fixed, rng
+        affordable = affordable_moves(table, most)
+        self.moves = int(np.clip(affordable, most, MOVES))
+        self._piece = int(np.clip(affordable * STEP_SECONDS / SEARCH_SECONDS, 1, PIECE))
         self._low = int(LOW_SHARE * self.moves) if start.rank == 0 else 0
         self.total = -(-self.moves // self._piece)
         self._move = 0
@@ -89,10 +89,6 @@ class MostProbable(Stateful):
     def _noise(self) -> Noise:
         if self._fixed.p01 is None and self._move < self._low:
             return LOW_NOISE
-        if self._fixed.p01 is None and self._equal:
-            c = self._now.counts(self._table)
-            rate = (c.errors + 1) / (c.observed + 2)
-            return Noise(rate, rate)
         return estimate_parameters(self._now, self._table, self._fixed, shared=False).noise
 
     def saved_fields(self, finished: bool) -> Fields:

@@ -10,6 +10,7 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful
 from hcnet.engine.driver import Measurement, look
 from hcnet.factorization.binary_factors import (
+    Bits,
     Factors,
     Parameters,
     Table,
@@ -33,11 +34,15 @@ REFRESH = 3
 # Nanoseconds of a sweep for each word of the table and component, about, and seconds for the
 # posterior mean: the number of sweeps follows, and never the clock.
 SWEEP_COST, MEAN_SECONDS, LEAST_SWEEPS = 12.0, 2.0, 60
+# Codes of all rows take at most so many passes.
+CODING = 20
 # Noise with which each entry is evidence of 1.
 UNIT = Noise(1 / (1 + np.e), 1 / (1 + np.e))
 # Nanoseconds of a sweep for each word of the table and component, about, and seconds for the
 # posterior mean: the number of sweeps follows, and never the clock.
 SWEEP_COST, MEAN_SECONDS, LEAST_SWEEPS = 12.0, 2.0, 60
+# Codes of all rows take at most so many passes.
+CODING = 20
 # Noise with which each entry is evidence of 1.
 UNIT = Noise(1 / (1 + np.e), 1 / (1 + np.e))
 
@@ -157,6 +162,17 @@ def climb_to_maximum(factors: Factors, sampler: Sampler, fixed: Priors, rounds: 
         sampler.climb(factors, parameters, 10)
         if np.array_equal(before.S, factors.S) and np.array_equal(before.W, factors.W):
             break
+
+
+def likely_codes(table: Table | SparseTable, W: Bits, parameters: Parameters) -> Bits:
+    """The components of each row at given parameters, by passes until none changes."""
+    factors = Factors.zeros(table, W.shape[1])
+    factors.W[:] = W
+    sampler = Sampler(table, np.random.default_rng(0))
+    for _ in range(CODING):
+        if not sampler.code(factors, parameters, 0.0):
+            break
+    return factors.S
 
 
 class PosteriorMean(Stateful):

@@ -84,7 +84,7 @@ def test_a_sparse_table_stays_sparse_and_gives_the_same(monkeypatch):
         rows.append(given)
         return original(table, *given)
 
-    monkeypatch.setattr(hcnet.estimators.boolean_matrix, "MOST_MESSAGES", 0)
+    monkeypatch.setattr(hcnet.estimators.boolean_matrix, "MOST_DENSE", 0)
     original = hcnet.factorization.packed.SparseTable.rows
     monkeypatch.setattr(hcnet.factorization.packed.SparseTable, "rows", part)
     thin = by_errors(4).fit(sparse.csr_array(X.astype(float)))
@@ -166,7 +166,7 @@ WORDS = np.array([[0, 1], [1, "yes"]], object)
         (frame([[0, 1], [3, 0]]), r"such as 3 in row 'r1', column 'c0' \(1 of the entries"),
         (np.array([[0, 1], [1, 0.5]]), r"such as 0.5 in row 1, column 1"),
         (sparse.csr_array([[0, 2], [1, 0]]), "must hold only 0 and 1, got values such as 2"),
-        (sparse.csr_array(([2], ([0], [0])), (10**6, 10)), "got values such as 2; binarise"),
+        (sparse.csr_array(([2], ([0], [0])), (10**6, 11)), "got values such as 2; binarise"),
         (sparse.csr_array((0, 3)), "minimum of 1 is required"),
     ],
 )

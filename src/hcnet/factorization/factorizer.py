@@ -29,7 +29,7 @@ from hcnet.factorization.binary_factors import (
     estimate_parameters,
     marginal_log_joint,
 )
-from hcnet.factorization.fewest_errors import FewestErrors
+from hcnet.factorization.fewest_errors import FewestErrors, grown
 from hcnet.factorization.most_probable import MOVES, SEARCHES, MostProbable, affordable_moves
 from hcnet.factorization.packed import SparseTable
 from hcnet.factorization.sampling import (
@@ -127,7 +127,7 @@ class Factorizer:
                 self._search_rank(most)
             else:
                 self._start(rank, n_init or STARTS)
-            start = self._best[1]
+            start = self._best[1] if rank is None else grown(self._best[1], rank)
             if start.rank == 0 or self.table.shape[0] * self.table.shape[1] > MOST_DENSE:
                 return self._result(start)
             process = PosteriorMean(start, self._dense, self.fixed, rank is not None, self.rng)
@@ -138,9 +138,7 @@ class Factorizer:
                 if rank is None:
                     factors = self._probable(factors.used())
         except _CutShortError:
-            factors = self._best[1]
-            if rank is not None and factors.rank < rank:  # nothing was found yet
-                factors = Factors.zeros(self.table, rank)
+            factors = self._best[1] if rank is None else grown(self._best[1], rank)
         return self._result(factors if rank is not None else factors.used())
 
     def fewest_errors(self, rank: int | None, most: int, n_init: int | None) -> Outcome[Factors]:
@@ -208,22 +206,23 @@ class Factorizer:
 
     def _start(self, rank: int, n_init: int) -> None:
         rows, columns = self.table.shape
+        few = rows * columns * rank <= MOST_STORED
         if rows > MOST_ROWS:
-            factors = self._of_some_rows(lambda few: few._start(rank, n_init))
-        elif rows * columns * rank <= MOST_STORED:
-            # A start is small: all messages are stored, on the processor.
+            factors = self._of_some_rows(lambda part: part._start(rank, n_init))
+        elif few:
+            # All messages are stored, on the processor.
             engine = Engine("dense", damping=PASSING_DAMPING).on("cpu")
             factors = self._pass_messages(rank, engine, PASSING_SWEEPS)
             self._consider(factors)
         else:
-            factors = self._anneal(rank)
+            self._search_from(Factors.zeros(self.table, 0), rank)
+            factors = self._best[1].copy()
         with self._in_time():
             climb_to_maximum(factors, self._sampler, self.fixed)
         self._consider(factors)
         self._stop_if_cut_short()
-        if rows <= MOST_ROWS:
-            for _ in range(n_init - 1):
-                self._anneal(rank)
+        for _ in range(n_init - 1 if few and rows <= MOST_ROWS else 0):
+            self._anneal(rank)
 
     def _search_rank(self, most: int) -> None:
         """The best number of components up to `most`, by moves and, on small tables, annealing."""

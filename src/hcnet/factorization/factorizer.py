@@ -146,19 +146,24 @@ class Factorizer:
 
         The description is that of `marginal_log_joint`.
         """
-        factors = Factors.zeros(self.table, rank or 0)
         try:
-            if rank is None:
-                starts = [self._shortest(most, n_init)]
-                rank = starts[0].rank
-            else:
-                starts = self._start_by_messages(rank)
-            if rank:
-                factors = self._search_errors(rank, starts, n_init)
+            self._search_fewest(rank, most, n_init)
         except _CutShortError:
-            if rank is None or self._best[1].rank == rank:
-                factors = self._best[1]
-        return self._result(factors)
+            if rank is not None and self._best[1].rank != rank:
+                self._best = -np.inf, Factors.zeros(self.table, rank)
+        return self._result(self._best[1])
+
+    def _search_fewest(self, rank: int | None, most: int, n_init: int | None) -> None:
+        if self.table.shape[0] > MOST_ROWS:
+            starts = [self._of_some_rows(lambda few: few._search_fewest(rank, most, n_init))]
+        elif rank is None:
+            starts = [self._shortest(most, n_init)]
+        else:
+            starts = self._start_by_messages(rank)
+        found = starts[0] if rank is None else Factors.zeros(self.table, rank)
+        if found.rank:
+            found = self._search_errors(found.rank, starts, n_init)
+        self._best = marginal_log_joint(found, self.table), found
 
     def _shortest(self, most: int, n_init: int | None) -> Factors:
         """Factors whose number makes the description shortest: in growing steps, then by ones."""

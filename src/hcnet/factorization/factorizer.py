@@ -220,8 +220,7 @@ class Factorizer:
             factors = self._pass_messages(rank, engine, PASSING_SWEEPS)
             self._consider(factors)
         else:
-            self._search_from(Factors.zeros(self.table, 0), rank)
-            factors = self._best[1].copy()
+            factors = self._search_given(rank).copy()
         with self._in_time():
             climb_to_maximum(factors, self._sampler, self.fixed)
         self._consider(factors)
@@ -237,11 +236,26 @@ class Factorizer:
             start = self._of_some_rows(lambda few: few._search_rank(most))
         else:
             self._anneal_ranks(min(most, ANNEALED))
+        self._search(start, most)
+
+    def _search(self, start: Factors, most: int) -> None:
+        """By moves; small tables have several searches, and the last one starts from their best."""
         searches = int(np.clip(affordable_moves(self.table, most) / MOVES, 1, SEARCHES))
         for _ in range(searches):
             self._search_from(start, most)
         if searches > 1:
             self._search_from(self._best[1], most)
+
+    def _search_given(self, rank: int) -> Factors:
+        """A search with twice the number, which ends in better states; then with the largest."""
+        self._search(Factors.zeros(self.table, 0), min(2 * rank, *self.table.shape))
+        found = self._best[1]
+        if found.rank > rank:
+            area = found.S.sum(axis=0, dtype=np.int64) * found.W.sum(axis=0, dtype=np.int64)
+            start = found.keep(np.sort(np.argsort(-area, kind="stable")[:rank]))
+            self._best = marginal_log_joint(start, self.table), start
+            self._search_from(start, rank)
+        return self._best[1]
 
     def _search_from(self, start: Factors, most: int) -> None:
         process = MostProbable(self.table, most, self.fixed, self.rng, start)

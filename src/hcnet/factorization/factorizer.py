@@ -220,7 +220,8 @@ class Factorizer:
             factors = self._pass_messages(rank, engine, PASSING_SWEEPS)
             self._consider(factors)
         else:
-            factors = self._search_given(rank).copy()
+            self._search(Factors.zeros(self.table, 0), rank)
+            factors = self._best[1].copy()
         with self._in_time():
             climb_to_maximum(factors, self._sampler, self.fixed)
         self._consider(factors)
@@ -243,19 +244,21 @@ class Factorizer:
         searches = int(np.clip(affordable_moves(self.table, most) / MOVES, 1, SEARCHES))
         for _ in range(searches):
             self._search_from(start, most)
+        if start.rank == 0:
+            self._correct(min(self._best[1].rank + 1, most))
         if searches > 1:
             self._search_from(self._best[1], most)
 
-    def _search_given(self, rank: int) -> Factors:
-        """A search with twice the number, which ends in better states; then with the largest."""
-        self._search(Factors.zeros(self.table, 0), min(2 * rank, *self.table.shape))
-        found = self._best[1]
-        if found.rank > rank:
-            area = found.S.sum(axis=0, dtype=np.int64) * found.W.sum(axis=0, dtype=np.int64)
-            start = found.keep(np.sort(np.argsort(-area, kind="stable")[:rank]))
-            self._best = marginal_log_joint(start, self.table), start
-            self._search_from(start, rank)
-        return self._best[1]
+    def _correct(self, rank: int) -> None:
+        """The fewest errors leave states where broad components stand for several."""
+        process = FewestErrors(self.table.packed, rank, self.rng, [self._best[1]], None, SHARE)
+        outcome = self._run(f"Moves of {rank} components", process, process.total)
+        likely = outcome.best.used()
+        self._consider(likely)
+        self._stop_if_cut_short()
+        with self._in_time():
+            climb_to_maximum(likely, self._sampler, self.fixed)
+        self._consider(likely.used())
 
     def _search_from(self, start: Factors, most: int) -> None:
         process = MostProbable(self.table, most, self.fixed, self.rng, start)

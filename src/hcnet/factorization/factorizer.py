@@ -156,17 +156,21 @@ class Factorizer:
     def _search_fewest(self, rank: int | None, most: int, n_init: int | None) -> None:
         if self.table.shape[0] > MOST_ROWS:
             starts = [self._of_some_rows(lambda few: few._search_fewest(rank, most, n_init))]
+            found = starts[0] if rank is None else Factors.zeros(self.table, rank)
+            if found.rank:
+                found = self._search_errors(found.rank, starts, n_init)
         elif rank is None:
-            starts = [self._shortest(most, n_init)]
+            found = self._shortest(most, n_init)
         else:
-            starts = self._start_by_messages(rank)
-        found = starts[0] if rank is None else Factors.zeros(self.table, rank)
-        if found.rank:
-            found = self._search_errors(found.rank, starts, n_init)
+            found = self._search_errors(rank, self._start_by_messages(rank), n_init)
         self._best = marginal_log_joint(found, self.table), found
 
     def _shortest(self, most: int, n_init: int | None) -> Factors:
-        """Factors whose number makes the description shortest: in growing steps, then by ones."""
+        """Factors whose number makes the description shortest: in growing steps, then by ones.
+
+        Fewer errors may need a longer description.  The one that is chosen has been searched to
+        the end, and then still is the shortest.
+        """
         found = {0: Factors.zeros(self.table, 0)}
         values = {0: marginal_log_joint(found[0], self.table)}
 
@@ -186,7 +190,12 @@ class Factorizer:
             worse = 0 if best() == rank else worse + 1
         while near := [r for r in (best() - 1, best() + 1) if 1 <= r <= most and r not in found]:
             search(near[0])
-        return found[best()].used()
+        done = {0}
+        while (rank := best()) not in done:
+            done.add(rank)
+            found[rank] = self._search_errors(rank, [found[rank]], n_init)
+            values[rank] = marginal_log_joint(found[rank].used(), self.table)
+        return found[rank].used()
 
     def _search_errors(
         self, rank: int, starts: list[Factors], n_init: int | None, effort: float = 1.0

@@ -28,7 +28,7 @@ MOVES, SEARCHES = 1000, 4
 # Nanoseconds that a move takes for each word of the table and component, about.
 MOVE_COST = 14.0
 # Seconds for all moves, about, and for a step: the number of moves follows, and never the clock.
-SEARCH_SECONDS, STEP_SECONDS = 4.0, 0.1
+SEARCH_SECONDS, STEP_SECONDS = 3.0, 0.1
 # A step makes at most so many moves, because parameters are estimated once in a step.
 PIECE = 20
 # First and last temperature, in units of the log-probability.

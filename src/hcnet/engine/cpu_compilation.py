@@ -96,6 +96,15 @@ called: Any = nb.njit(**_INNER)  # by several compiled functions, whose sums it 
 entry: Any = kept(**_OPTIONS)  # called from Python
 
 
+@inlined
+def n_bits(x):  # type: ignore[no-untyped-def]
+    """How many bits of a word are on; compilers know this as one instruction."""
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
 def parallel(kernel: Any) -> Any:
     """The same, over threads: the kernel has the first and the last index as its arguments."""
     return over_threads(entry(kernel))

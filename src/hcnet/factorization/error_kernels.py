@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from hcnet.engine.cpu_compilation import called, entry, inlined
+from hcnet.engine.cpu_compilation import called, entry, inlined, n_bits
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 # A component is improved for at most so many rounds, and the factors for so many sweeps.
@@ -22,15 +22,6 @@ LOOSE = 3
 # Most seeds of a new component.
 SEEDS = 3
 FAR = 1 << 62
-
-
-@inlined
-def ones(x):
-    """The number of bits that are on; compilers know this as one instruction."""
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @inlined
@@ -78,7 +69,7 @@ def _sweep(on, off, bits, given, state, loose):
             for w in range(n_words):
                 own = given[f, w] & ~(before[w] | after[i + 1, w])
                 for p in range(planes):
-                    gain += (ones(own & on[n, p, w]) - ones(own & off[n, p, w])) << p
+                    gain += (n_bits(own & on[n, p, w]) - n_bits(own & off[n, p, w])) << p
             bit = 1 if gain > 0 else 0
             if gain == 0 and loose:
                 bit = 1 if draw(state) < 0.5 else 0
@@ -110,8 +101,8 @@ def count_errors(on, off, bits, given):
         for w in range(n_words):
             covered = _covered(bits, given, n, w)
             for p in range(planes):
-                missed += ones(~covered & on[n, p, w]) << p
-                false += ones(covered & off[n, p, w]) << p
+                missed += n_bits(~covered & on[n, p, w]) << p
+                false += n_bits(covered & off[n, p, w]) << p
     return missed, false
 
 
@@ -152,7 +143,9 @@ def _respond(component, on, off, bits, words):
         gain = 0
         for w in range(n_words):
             for p in range(planes):
-                gain += (ones(component[w] & on[n, p, w]) - ones(component[w] & off[n, p, w])) << p
+                gain += (
+                    n_bits(component[w] & on[n, p, w]) - n_bits(component[w] & off[n, p, w])
+                ) << p
         bits[n] = 1 if gain > 0 else 0
         if gain > 0:
             total += gain
@@ -285,7 +278,7 @@ def mix(on, off, S, given, skip, state, chosen):
                     for w in range(n_words):
                         own = given[f, w] & ~covered[n, w]
                         for p in range(planes):
-                            gain += (ones(own & on[n, p, w]) - ones(own & off[n, p, w])) << p
+                            gain += (n_bits(own & on[n, p, w]) - n_bits(own & off[n, p, w])) << p
             if gain > most:
                 best, most = f, gain
         used[best] = 1
@@ -323,7 +316,7 @@ def best_codes(on, off, bits, given, first, last):
             for w in range(n_words):
                 covered = covers[code, w]
                 for p in range(planes):
-                    wrong += (ones(~covered & on[n, p, w]) + ones(covered & off[n, p, w])) << p
+                    wrong += (n_bits(~covered & on[n, p, w]) + n_bits(covered & off[n, p, w])) << p
             if wrong < least:
                 best, least = code, wrong
         total += least

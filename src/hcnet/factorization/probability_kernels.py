@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from hcnet.engine.cpu_compilation import called, entry, inlined
+from hcnet.engine.cpu_compilation import called, entry, inlined, n_bits
 from hcnet.factorization.error_kernels import (
     MOST_REMOVED,
     ONE,
@@ -21,7 +21,6 @@ from hcnet.factorization.error_kernels import (
     ZERO,
     count_errors,
     draw,
-    ones,
     pack,
     seed,
     uncovered,
@@ -42,8 +41,8 @@ def _gain(on, off, n, given, f, before, after, evidence):
     for w in range(on.shape[2]):
         own = given[f, w] & ~(before[w] | after[w])
         for p in range(on.shape[1]):
-            hit += ones(own & on[n, p, w]) << p
-            false += ones(own & off[n, p, w]) << p
+            hit += n_bits(own & on[n, p, w]) << p
+            false += n_bits(own & off[n, p, w]) << p
     return evidence[0] * hit + evidence[1] * false
 
 
@@ -144,8 +143,8 @@ def _respond(component, on, off, evidence, prior, bits, words):
         hit, false = 0, 0
         for w in range(n_words):
             for p in range(planes):
-                hit += ones(component[w] & on[n, p, w]) << p
-                false += ones(component[w] & off[n, p, w]) << p
+                hit += n_bits(component[w] & on[n, p, w]) << p
+                false += n_bits(component[w] & off[n, p, w]) << p
         gain = evidence[0] * hit + evidence[1] * false
         bits[n] = 1 if gain + prior > 0 else 0
         if bits[n]:

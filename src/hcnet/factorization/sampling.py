@@ -38,13 +38,6 @@ SWEEP_COST, MEAN_SECONDS, LEAST_SWEEPS = 12.0, 2.0, 60
 CODING = 20
 # Noise with which each entry is evidence of 1.
 UNIT = Noise(1 / (1 + np.e), 1 / (1 + np.e))
-# Nanoseconds of a sweep for each word of the table and component, about, and seconds for the
-# posterior mean: the number of sweeps follows, and never the clock.
-SWEEP_COST, MEAN_SECONDS, LEAST_SWEEPS = 12.0, 2.0, 60
-# Codes of all rows take at most so many passes.
-CODING = 20
-# Noise with which each entry is evidence of 1.
-UNIT = Noise(1 / (1 + np.e), 1 / (1 + np.e))
 
 
 class Sampler:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hcnet.engine.cpu_compilation import called, entry, inlined
+from hcnet.engine.cpu_compilation import called, entry, inlined, n_bits
 from hcnet.soft.coding import NO_ROW, RENDERINGS, coded, row_bits, template_context
 
 # The share of a part's ink that the piece may lack (with 0.15, common letters that touch were not
@@ -51,15 +51,6 @@ def _gain(pieces, i, parts, k, y0, x0, bits, cost, scratch, against):
     return -bits
 
 
-@inlined
-def _n_bits(v):
-    """How many bits of a word are set."""
-    v = v - ((v >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    v = (v & np.uint64(0x3333333333333333)) + ((v >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    v = (v + (v >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((v * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
 @called
 def _pack(pixels, base, stride, h, w, least, over, into, at, words):
     """Write rows of pixels that are at least so large as bits, with so many pixels around them.
@@ -94,7 +85,7 @@ def _packed_parts(parts, usable):
         most = (n[k] + 1) // 2
         _pack(sums, base, wide[k], h, w, most, 0, packed, start[j], (w + 63) >> 6)
         for q in range(start[j], start[j + 1]):
-            on[q] = _n_bits(packed[q])
+            on[q] = n_bits(packed[q])
             mass[j] += on[q]
     return packed, on, start, mass
 
@@ -249,7 +240,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                 p = part_start[j]
                 while p < part_start[j + 1] and (left >= 0 or hidden.size):
                     for z in range(x, x + wide_k, 64):
-                        own = _n_bits(packed[p] & _word(ink_rows, at, z))
+                        own = n_bits(packed[p] & _word(ink_rows, at, z))
                         hit += own
                         left += own - part_bits[p]
                         p += 1
@@ -259,7 +250,7 @@ def cover(which, pieces, hidden, parts, usable, assigned, alone, cost, place, fo
                     for p in range(part_start[j], part_start[j + 1], words_k):
                         for z in range(words_k):
                             word = _word(hidden_rows, at, x + 64 * z)
-                            hid += _n_bits(packed[p + z] & word)
+                            hid += n_bits(packed[p + z] & word)
                         at += words
                     left += hid if 0 < hid <= MOST_HIDDEN * m else -m
                 hits[q] = hit if left >= 0 else 0

@@ -254,7 +254,9 @@ class Factorizer:
         for _ in range(searches):
             self._search_from(start, most)
         if start.rank == 0:
-            self._correct(min(self._best[1].rank + 1, most))
+            rank = self._best[1].rank
+            for near in (rank + 1, rank * 3 // 4):  # too many broad ones may be there, too
+                self._correct(int(np.clip(near, 1, most)))
         if searches > 1:
             self._search_from(self._best[1], most)
 

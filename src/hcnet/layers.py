@@ -7,6 +7,7 @@ from typing import Literal
 
 Border = Literal["full", "valid"]
 PoolBorder = Literal["full", "same"]
+FeatureOrder = Literal["groups", "line", "ring"]
 
 # Positions of a pool are numbered by 16 bits, signed (`hierarchy.decoding`).
 MOST_MEMBERS = 2**15 - 1
@@ -66,12 +67,24 @@ class PoolLayer:
     With ``border="full"`` (the paper) the grid below is larger than R, so that every element can
     take all positions of its window; with ``"same"`` both grids are equal, windows are centred,
     and elements at the border have fewer positions.
+
+    The third dimension of a window is its `depth`: an element also chooses one of so many features
+    below.  In the order "groups" these are the next `depth` ones, its variants, and R has a channel
+    per group.  In the orders "line" and "ring" they are neighbours of the feature with the
+    channel's own number, fewer at the ends of a line; the ring joins the last and the first.
     """
 
-    n_channels: int
+    n_below: int  # features below
     window: tuple[int, int]
     below_size: tuple[int, int]
     border: PoolBorder = "full"
+    depth: int = 1
+    feature_order: FeatureOrder = "groups"
+
+    @property
+    def n_channels(self) -> int:
+        """Channels of R."""
+        return self.n_below // self.depth if self.feature_order == "groups" else self.n_below
 
     @property
     def size(self) -> tuple[int, int]:
@@ -81,15 +94,33 @@ class PoolLayer:
 
     @property
     def offset(self) -> tuple[int, int]:
-        """Member (i, j) of the pool of R[r, c] is S[r + i - offset[0], c + j - offset[1]]."""
+        """Position (i, j) of the pool of R[r, c] is S[r + i - offset[0], c + j - offset[1]]."""
         if self.border == "full":
             return 0, 0
         return (self.window[0] - 1) // 2, (self.window[1] - 1) // 2
 
     @property
     def n_members(self) -> int:
-        """Positions in a window."""
-        return self.window[0] * self.window[1]
+        """Choices of an element: features and positions."""
+        return self.depth * self.window[0] * self.window[1]
+
+    @property
+    def reach(self) -> tuple[int, ...]:
+        """The window as `engine.planes` wants it."""
+        groups, ring = self.feature_order == "groups", self.feature_order == "ring"
+        across = (self.depth, 0, False) if groups else (1, (self.depth - 1) // 2, ring)
+        return *self.window, *self.offset, self.depth, *(int(x) for x in across)
+
+    @property
+    def centre(self) -> int:
+        """The member in the middle of the window; of several variants the first."""
+        (h, w), first = self.window, self.reach[6]
+        return (first * h + (h - 1) // 2) * w + (w - 1) // 2
+
+    @property
+    def apart(self) -> bool:
+        """Whether channels of R have no feature below in common."""
+        return self.feature_order == "groups" or self.depth == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from scipy.special import logit
 
 from hcnet.engine.cpu_compilation import in_pieces
 from hcnet.engine.driver import look
+from hcnet.engine.planes import feature_below
 from hcnet.engine.schedules import BLOCK_SIZE
 from hcnet.factors import HUGE
 from hcnet.grid import FLOAT
@@ -316,20 +317,20 @@ class ActivePools:
 class PoolMessages:
     """State of one pooling layer: messages along the edges of its intermediate variables U.
 
-    An element (r, c) of a plane of R has a pool with a member per position of the window.
+    An element (a, r, c) of R has a pool with a member per choice in the window.
     """
 
     layer: PoolLayer
-    log_prior: FloatArray  # (height, width, members) of R, the same for all channels
+    log_prior: FloatArray  # (channels or 1, height, width, members) of R; 1: the same for all
     to_U: FloatArray  # (images, channels, height, width, members): from the ORs below
     from_pool: FloatArray  # the same shape: from the pools above
     to_R: FloatArray  # (images, channels, height, width)
     active: ActivePools | None = None  # None: all
 
     @property
-    def window(self) -> tuple[int, int, int, int]:
-        """Height, width and offset of the window, as `engine.planes` wants it."""
-        return *self.layer.window, *self.layer.offset
+    def window(self) -> tuple[int, ...]:
+        """The window as `engine.planes` wants it."""
+        return self.layer.reach
 
 
 def start_pools(
@@ -357,41 +358,53 @@ def set_active_pools(pools: PoolMessages, some: BoolArray) -> None:
 
     The messages to the others must have been computed, with nothing expected of any.
     """
-    (H, W), (h, w) = pools.layer.size, pools.layer.window
-    (top, left), (below_h, below_w) = pools.layer.offset, pools.layer.below_size
-    reached = np.zeros((*some.shape[:2], H + h - 1, W + w - 1), bool)
+    layer = pools.layer
+    (H, W), (h, w) = layer.size, layer.window
+    (top, left), (below_h, below_w) = layer.offset, layer.below_size
+    wide = np.zeros((*some.shape[:2], H + h - 1, W + w - 1), bool)
     for i in range(h):
         for j in range(w):
-            reached[:, :, i : i + H, j : j + W] |= some
-    reached = reached[:, :, top : top + below_h, left : left + below_w]
+            wide[:, :, i : i + H, j : j + W] |= some
+    wide = wide[:, :, top : top + below_h, left : left + below_w]
+    reached = np.zeros((len(some), layer.n_below, below_h, below_w), bool)
+    for d in range(layer.depth):
+        below = feature_below(layer.reach, np.arange(layer.n_channels), d, layer.n_below)
+        inside = (below >= 0) & (below < layer.n_below)
+        reached[:, below[inside]] |= wide[:, inside]
     pools.active = ActivePools(np.flatnonzero(some), np.flatnonzero(reached))
 
 
 def pool_memory(layer: PoolLayer, n_images: int) -> int:
     """Bytes of the messages of a pooling layer, and of those between it and its neighbours."""
     elements = n_images * layer.n_channels * int(np.prod(layer.size))
-    below = n_images * layer.n_channels * int(np.prod(layer.below_size))
+    below = n_images * layer.n_below * int(np.prod(layer.below_size))
     return 4 * (elements * (2 * layer.n_members + 3) + 2 * below)
 
 
 def pool_log_prior(layer: PoolLayer, window: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log-probability of every member of every pool.
+    """Log-probability of every member of every pool: (channels or 1, height, width, members).
 
-    `window` holds the relative probabilities of the positions of a window.  Members beyond the
-    border of the grid below are impossible, and the others share their probability.
+    `window` holds the relative probabilities of the choices, (channels or 1, depth, height, width).
+    Members beyond the border of the grid below, or off a line of features, are impossible, and the
+    others share their probability.
     """
     (H, W), (h, w) = layer.size, layer.window
     (top, left), (below_h, below_w) = layer.offset, layer.below_size
     y = np.arange(H)[:, None] + np.arange(h) - top
     x = np.arange(W)[:, None] + np.arange(w) - left
     rows, columns = (y >= 0) & (y < below_h), (x >= 0) & (x < below_w)
-    found = np.empty((H, W, h * w))
+    # A channel at the end of a line has fewer choices than others.
+    channels = layer.n_channels if layer.feature_order == "line" and layer.depth > 1 else 1
+    a, d = np.arange(max(channels, len(window)))[:, None], np.arange(layer.depth)
+    below = feature_below(layer.reach, a, d, layer.n_below)
+    window = np.where(((below >= 0) & (below < layer.n_below))[:, :, None, None], window, 0.0)
+    found = np.empty((len(window), H, W, layer.n_members))
     for r in range(H):
         look()
         inside = rows[r, :, None] & columns[:, None, :]
-        p = np.where(inside, window, 0.0).reshape(W, h * w)
-        p /= p.sum(axis=1, keepdims=True)
-        found[r] = np.where(p > 0, np.log(np.maximum(p, 1e-300)), -HUGE)
+        p = np.where(inside[:, None], window[:, None], 0.0).reshape(len(window), W, -1)
+        p /= p.sum(axis=2, keepdims=True)
+        found[:, r] = np.where(p > 0, np.log(np.maximum(p, 1e-300)), -HUGE)
     return found
 
 

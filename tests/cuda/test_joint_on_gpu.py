@@ -7,7 +7,7 @@ import pytest
 
 from hcnet.engine.cuda.arrays import fetch, hold
 from hcnet.engine.cuda.pools import DeviceLevel
-from hcnet.engine.planes import OFF, UNDECIDED, settle_plane
+from hcnet.engine.planes import OFF, UNDECIDED, settle_block
 from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.explaining import DeviceJoint, host_joint, joint_memory
 from hcnet.hierarchy.network import CheckedLayer, build_network
@@ -15,8 +15,8 @@ from hcnet.images import Images, Noise
 from hcnet.layers import ClassLayer
 
 
-def layer(n_features, size, pool=(1, 1), pool_border="full"):
-    return CheckedLayer(n_features, size, pool, pool_border, 0.1, p_W=0.3, damping=0.5)
+def layer(n_features, size, pool=(1, 1), pool_border="full", depth=1, order="groups"):
+    return CheckedLayer(n_features, size, pool, pool_border, 0.1, 0.3, 0.5, depth, order)
 
 
 NETWORKS = {
@@ -27,6 +27,14 @@ NETWORKS = {
         [layer(2, (2, 2)), layer(3, (2, 2), (3, 1), "same"), layer(3, (2, 2), (2, 2))],
         (6, 6),
         1,
+    ),
+    "ring and variants": (
+        [
+            layer(4, (2, 3), (2, 2), depth=3, order="ring"),
+            layer(3, (3, 3), (2, 2), "same", depth=2),
+        ],
+        (6, 7),
+        4,
     ),
 }
 
@@ -70,9 +78,9 @@ def test_one_level_up_and_down():
     np.testing.assert_array_equal(fetch(device.R), R)
     choice = np.where(R, UNDECIDED, OFF)
     wanted, scratch = np.zeros_like(taken), np.empty((2, R[0, 0].size), int)
-    window = (*level.pool.window, *level.pool.offset)
     for k in range(n):
-        settle_plane(choice[k, 0], evidence[k, 0], level.log_prior, window, wanted[k, 0], *scratch)
+        own = choice[k], evidence[k], level.log_prior, level.pool.reach, wanted[k]
+        settle_block(*own, *scratch)
     np.testing.assert_array_equal(fetch(device.choice), choice)
     np.testing.assert_array_equal(taken, wanted)
 

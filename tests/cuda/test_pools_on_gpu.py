@@ -16,6 +16,9 @@ SHAPES = {
     "no pooling": (2, 1, (1, 1), (3, 4), "full"),
     "3x3": (2, 1, (3, 3), (5, 4), "full"),
     "2x3 same": (2, 3, (2, 3), (4, 3), "same"),
+    "variants": (2, 4, (2, 1), (3, 3), "full", 2, "groups"),
+    "line": (2, 3, (1, 2), (2, 3), "same", 2, "line"),
+    "ring": (2, 4, (2, 1), (3, 2), "full", 3, "ring"),
 }
 
 
@@ -26,12 +29,12 @@ def numbers(rng, shape):
 
 
 def run_all_steps(shape, engine):
-    n, channels, window, below_size, border = SHAPES[shape]
-    layer, rng = PoolLayer(channels, window, below_size, border), np.random.default_rng(0)
-    log_prior = on_grid(pool_log_prior(layer, perturbed_window(window, 0.3, rng)))
+    n, features, window, below_size, *about = SHAPES[shape]
+    layer, rng = PoolLayer(features, window, below_size, *about), np.random.default_rng(0)
+    log_prior = on_grid(pool_log_prior(layer, perturbed_window(layer, 0.3, rng)))
     pools = start_pools(layer, n, log_prior, engine.hold)
-    below = engine.hold(numbers(rng, (n, channels, *below_size)))
-    above = engine.hold(numbers(rng, (n, channels, *layer.size)))
+    below = engine.hold(numbers(rng, (n, features, *below_size)))
+    above = engine.hold(numbers(rng, (n, layer.n_channels, *layer.size)))
     found = []
     for damping in (1.0, 0.3):
         engine.or_to_U(pools, below)

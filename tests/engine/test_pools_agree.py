@@ -25,7 +25,7 @@ from hcnet.messages import (
 from tests.engine.random_images import with_one_thread_and_several
 
 SHAPES = {
-    # images, channels, window, size below, border, perturbation
+    # images, features below, window, size below, border, perturbation, depth, order of features
     "no pooling": (2, 1, (1, 1), (3, 4), "full", 0.0),
     "no pooling, same": (2, 2, (1, 1), (3, 4), "same", 0.0),
     "3x3": (2, 1, (3, 3), (6, 5), "full", 0.0),
@@ -36,6 +36,15 @@ SHAPES = {
     "even same": (3, 2, (4, 2), (6, 4), "same", 0.2),
     "one element": (2, 2, (3, 4), (3, 4), "full", 0.5),
     "window larger than the grid": (2, 1, (5, 4), (3, 2), "same", 0.5),
+    "variants": (2, 6, (2, 3), (4, 5), "full", 0.3, 3),
+    "variants same": (2, 4, (3, 2), (3, 3), "same", 0.3, 2),
+    "variants without positions": (2, 4, (1, 1), (2, 3), "full", 0.3, 4),
+    "line": (2, 4, (2, 2), (3, 4), "full", 0.3, 3, "line"),
+    "even line same": (2, 3, (2, 1), (3, 2), "same", 0.3, 2, "line"),
+    "line as long as the window": (2, 3, (1, 2), (2, 3), "full", 0.3, 3, "line"),
+    "ring": (2, 5, (2, 2), (4, 3), "full", 0.3, 3, "ring"),
+    "even ring same": (2, 4, (3, 1), (3, 2), "same", 0.3, 2, "ring"),
+    "ring as long as the window": (2, 3, (1, 2), (2, 3), "full", 0.3, 3, "ring"),
 }
 ENGINES = [ReferenceEngine(), CPUEngine()]
 ANY_SHAPE = pytest.mark.parametrize("shape", SHAPES)
@@ -50,9 +59,12 @@ def messages(rng, shape):
 
 
 def make_layer(shape):
-    n, channels, window, below_size, border, perturbation = SHAPES[shape]
-    layer = PoolLayer(channels, window, below_size, border)
-    p = perturbed_window(window, perturbation, np.random.default_rng(1))
+    n, below, window, size, border, perturbation, *across = SHAPES[shape]
+    layer = PoolLayer(below, window, size, border, *across)
+    p = perturbed_window(layer, perturbation, np.random.default_rng(1))
+    if len(across) == 1:  # a prior of its own for every group
+        p = p * np.random.default_rng(2).uniform(0.5, 1, (layer.n_channels, 1, 1, 1))
+        p[:, 1:] *= 0.7
     return n, layer, pool_log_prior(layer, p).astype(np.float32)
 
 
@@ -65,7 +77,7 @@ def make(shape, seed=0):
     pools.from_pool[rng.random(pools.from_pool.shape) < 0.1] = HUGE
     pools.to_U[:] = np.maximum(messages(rng, pools.to_U.shape), -20)
     pools.to_R[:] = rng.normal(0, 3, pools.to_R.shape)
-    below = np.maximum(messages(rng, (n, layer.n_channels, *layer.below_size)), -20)
+    below = np.maximum(messages(rng, (n, layer.n_below, *layer.below_size)), -20)
     above = messages(rng, pools.to_R.shape)
     above[rng.random(above.shape) < 0.1] = HUGE  # a decided weight and template
     return pools, below.astype(np.float32), above
@@ -83,13 +95,25 @@ STEPS = {
 # The paper's Appendix B over a dictionary of the variables U.
 
 
-def members(layer, r, c):
-    """Where an element of R can move to: positions of its window, and of the grid below."""
+def features_below(layer, a):
+    """The features that a channel of R can choose, and by which depth."""
+    if layer.feature_order == "groups":
+        return {d: a * layer.depth + d for d in range(layer.depth)}
+    near = {d: a + d - (layer.depth - 1) // 2 for d in range(layer.depth)}
+    if layer.feature_order == "ring":
+        return {d: b % layer.n_below for d, b in near.items()}
+    return {d: b for d, b in near.items() if 0 <= b < layer.n_below}
+
+
+def members(layer, a, r, c):
+    """What an element of R can choose: members of its window, and elements of the S below."""
     top, left = (0, 0) if layer.border == "full" else ((k - 1) // 2 for k in layer.window)
-    for i, j in np.ndindex(layer.window):
-        y, x = r + i - top, c + j - left
-        if 0 <= y < layer.below_size[0] and 0 <= x < layer.below_size[1]:
-            yield i * layer.window[1] + j, (y, x)
+    positions = math.prod(layer.window)
+    for d, b in features_below(layer, a).items():
+        for i, j in np.ndindex(layer.window):
+            y, x = r + i - top, c + j - left
+            if 0 <= y < layer.below_size[0] and 0 <= x < layer.below_size[1]:
+                yield d * positions + i * layer.window[1] + j, (b, y, x)
 
 
 def paper_or_up(b, t, m):
@@ -105,9 +129,10 @@ def paper_or_down(t):
 
 
 def paper_step(step, pools, below, above):
-    """One step on one plane: the message of every variable that it reaches."""
-    layer, prior = pools.layer, pools.log_prior.astype(float)
-    U = {(r, c, m): at for r, c in np.ndindex(pools.to_R.shape) for m, at in members(layer, r, c)}
+    """One step on one image: the message of every variable that it reaches."""
+    layer, given = pools.layer, pools.log_prior.astype(float)
+    U = {(*at, m): to for at in np.ndindex(pools.to_R.shape) for m, to in members(layer, *at)}
+    prior = {u: given[(u[0] if len(given) > 1 else 0, *u[1:])] for u in U}
     to_U = {u: float(pools.to_U[u]) for u in U}
     from_pool = {u: float(pools.from_pool[u]) for u in U}
     if step == "or_to_U":
@@ -119,15 +144,15 @@ def paper_step(step, pools, below, above):
     if step == "or_to_S":
         return {
             at: paper_or_down([from_pool[u] for u in U if U[u] == at])
-            for at in np.ndindex(tuple(layer.below_size))
+            for at in np.ndindex(below.shape)
         }
-    pool = {at: [u for u in U if u[:2] == at] for at in np.ndindex(pools.to_R.shape)}
+    pool = {at: [u for u in U if u[:3] == at] for at in np.ndindex(pools.to_R.shape)}
     value = {u: to_U[u] + prior[u] for u in U}
     if step == "pool_to_U":
         return {
             u: min(
-                float(above[u[:2]]) + prior[u],
-                prior[u] - max((value[v] for v in pool[u[:2]] if v != u), default=-math.inf),
+                float(above[u[:3]]) + prior[u],
+                prior[u] - max((value[v] for v in pool[u[:3]] if v != u), default=-math.inf),
             )
             for u in U
         }
@@ -147,15 +172,15 @@ def test_messages_are_those_of_the_paper(shape, engine, step):
     down = STEPS[step](engine, pools, below, above)
     which = {"or_to_U": "to_U", "pool_to_U": "from_pool", "or_to_S": None}.get(step, "to_R")
     got = down if which is None else getattr(pools, which)
-    for at in np.ndindex(pools.to_R.shape[:2]):
-        plane = PoolMessages(
-            start.layer, start.log_prior, start.to_U[at], start.from_pool[at], start.to_R[at]
+    for k in range(len(pools.to_R)):
+        image = PoolMessages(
+            start.layer, start.log_prior, start.to_U[k], start.from_pool[k], start.to_R[k]
         )
         # What is damped moves in whole steps.
         close = 0.51 * STEP if step == "pool_to_R, damped" else 1e-5
-        for variable, wanted in paper_step(step, plane, below[at], above[at]).items():
+        for variable, wanted in paper_step(step, image, below[k], above[k]).items():
             wanted = min(max(wanted, -HUGE), HUGE)  # infinity in single precision
-            assert got[(*at, *variable)] == pytest.approx(wanted, rel=1e-5, abs=close)
+            assert got[(k, *variable)] == pytest.approx(wanted, rel=1e-5, abs=close)
 
 
 @ANY_SHAPE
@@ -170,40 +195,45 @@ def test_max_pool_is_the_first_two_steps_of_the_first_pass(shape):
     assert np.abs(got).max() > 0.1
 
 
+TREES = {
+    "positions": PoolLayer(1, (1, 2), (1, 3)),  # two elements of R share one of S
+    "variants": PoolLayer(4, (1, 1), (1, 1), depth=2),
+    "variants and positions": PoolLayer(3, (1, 2), (1, 2), depth=3),
+    "line": PoolLayer(3, (1, 1), (1, 1), depth=2, feature_order="line"),
+}
+
+
 @ANY_ENGINE
 @pytest.mark.parametrize("perturbation", [0.0, 0.5])
-def test_a_pooling_layer_without_loops_is_solved_exactly(engine, perturbation):
-    """Two elements of R that share one element of S: a tree, where max-product is exact."""
-    layer = PoolLayer(1, (1, 2), (1, 3))
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("name", TREES)
+def test_a_pooling_layer_without_loops_is_solved_exactly(engine, perturbation, name):
+    """Max-product is exact on a tree: beliefs are those of an enumeration of all states."""
+    layer, rng = TREES[name], np.random.default_rng(0)
+    places = [*np.ndindex(layer.n_channels, *layer.size)]
+    elements = [*np.ndindex(layer.n_below, *layer.below_size)]
     for _ in range(8):
-        window = perturbed_window((1, 2), perturbation, rng)
-        prior = pool_log_prior(layer, window).astype(np.float32)
-        below, above = rng.normal(0, 3, 3), rng.normal(0, 3, 2)
-        best = dict.fromkeys(itertools.product((0, 1), repeat=5), -math.inf)
-        for choice in itertools.product((None, 0, 1), repeat=2):
-            R = [int(m is not None) for m in choice]
-            S = [
-                int(any(m is not None and r + m == y for r, m in enumerate(choice)))
-                for y in range(3)
-            ]
-            value = sum(prior[0, r, m] for r, m in enumerate(choice) if m is not None)
-            value += np.dot(S, below) + np.dot(R, above)
-            best[(*R, *S)] = max(best[(*R, *S)], value)
-        wanted = [
-            max(v for state, v in best.items() if state[k])
-            - max(v for state, v in best.items() if not state[k])
-            for k in range(5)
-        ]
+        prior = pool_log_prior(layer, perturbed_window(layer, perturbation, rng))
+        prior = prior.astype(np.float32)
+        below, above = rng.normal(0, 3, len(elements)), rng.normal(0, 3, len(places))
+        best = np.full((len(places) + len(elements), 2), -math.inf)
+        for choice in itertools.product(*[[None, *members(layer, *at)] for at in places]):
+            state = [int(member is not None) for member in choice]
+            moved = [member[1] for member in choice if member]
+            state += [int(at in moved) for at in elements]
+            value = np.dot(state, [*above, *below])
+            for (a, r, c), member in zip(places, choice, strict=True):
+                value += prior[a % len(prior), r, c, member[0]] if member else 0
+            for k, on in enumerate(state):
+                best[k, on] = max(best[k, on], value)
         pools = start_pools(layer, 1, prior)
-        up = below.reshape(1, 1, 1, 3).astype(np.float32)
-        down = above.reshape(1, 1, 1, 2).astype(np.float32)
-        for _ in range(4):  # longer than the tree
+        up = below.reshape(1, layer.n_below, *layer.below_size).astype(np.float32)
+        down = above.reshape(pools.to_R.shape).astype(np.float32)
+        for _ in range(6):  # longer than the tree
             engine.or_to_U(pools, up)
             engine.pool_to_U(pools, down)
         engine.pool_to_R(pools, 1.0)
         beliefs = [*(pools.to_R + down).ravel(), *(engine.or_to_S(pools) + up).ravel()]
-        np.testing.assert_allclose(beliefs, wanted, atol=1e-4)
+        np.testing.assert_allclose(beliefs, best[:, 1] - best[:, 0], atol=1e-4)
 
 
 def run_all_steps(shape):
@@ -212,7 +242,7 @@ def run_all_steps(shape):
     engine.or_to_U(pools, below)
     engine.pool_to_R(pools, 0.6)
     engine.pool_to_U(pools, above)
-    classes = ClassLayer((0,) * layer.n_channels)
+    classes = ClassLayer((0,) * layer.n_below)
     prior = class_log_prior(classes, below.shape, allow_all(below)).astype(np.float32)
     top = engine.class_to_S(prior, below, True)
     pooled = max_pool(layer, pools.log_prior, below)
@@ -390,15 +420,17 @@ def test_template_priors_are_those_of_both_levels_of_pools(layer):
 
 @ANY_SHAPE
 def test_a_pool_shares_its_probability_among_the_members_inside(shape):
-    _, layer, log_prior = make_layer(shape)
-    *_, perturbation = SHAPES[shape]
-    window = perturbed_window(layer.window, perturbation, np.random.default_rng(1)).ravel()
-    for r, c in np.ndindex(layer.size):
-        inside = [m for m, _ in members(layer, r, c)]
-        p = np.exp(log_prior[r, c].astype(float))
-        assert p[inside].sum() == pytest.approx(1, rel=1e-5)
-        np.testing.assert_allclose(p[inside], window[inside] / window[inside].sum(), rtol=1e-5)
-        outside = np.delete(log_prior[r, c], inside)
+    _, layer, _ = make_layer(shape)
+    rng = np.random.default_rng(3)
+    windows = rng.uniform(0.2, 3, (rng.choice([1, layer.n_channels]), layer.n_members))
+    shaped = windows.reshape(-1, layer.depth, *layer.window)
+    log_prior = pool_log_prior(layer, shaped)
+    for a, r, c in np.ndindex(layer.n_channels, *layer.size):
+        inside = [m for m, _ in members(layer, a, r, c)]
+        own, window = log_prior[a % len(log_prior), r, c], windows[a % len(windows)]
+        assert np.exp(own[inside]).sum() == pytest.approx(1, rel=1e-9)
+        np.testing.assert_allclose(np.exp(own[inside]), window[inside] / window[inside].sum())
+        outside = np.delete(own, inside)
         assert (outside <= -HUGE / 2).all()
 
 
@@ -406,13 +438,16 @@ def test_a_pool_shares_its_probability_among_the_members_inside(shape):
 def test_the_centre_of_a_perturbed_pool_is_the_most_probable(shape):
     _, layer, _ = make_layer(shape)
     h, w = layer.window
-    centre = (h - 1) // 2 * w + (w - 1) // 2
     for seed in range(5):
-        p = perturbed_window(layer.window, 0.3, np.random.default_rng(seed))
+        p = perturbed_window(layer, 0.3, np.random.default_rng(seed))
         assert p.max() <= 1
         assert p.min() >= 0.7
         log_prior = pool_log_prior(layer, p)
-        assert (log_prior.argmax(axis=2) == centre).all()
-    if layer.border == "same":  # and it is the element itself
-        for r, c in np.ndindex(layer.size):
-            assert dict(members(layer, r, c))[centre] == (r, c)
+        assert (log_prior.argmax(axis=3) == layer.centre).all()
+        if layer.feature_order == "groups":  # as probable for every variant
+            variants = log_prior[..., layer.centre :: h * w]
+            np.testing.assert_array_equal(variants, variants[..., :1].repeat(layer.depth, -1))
+    if layer.border == "same":  # and it is the element itself, or its first variant
+        step = layer.depth if layer.feature_order == "groups" else 1
+        for a, r, c in np.ndindex(layer.n_channels, *layer.size):
+            assert dict(members(layer, a, r, c))[layer.centre] == (a * step, r, c)

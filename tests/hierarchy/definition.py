@@ -14,8 +14,20 @@ from hcnet.layers import ClassLayer
 NOISE = Noise(0.04, 0.07)
 
 
-def layer(n_features, size, pool=(1, 1), pool_border="full", perturbation=0.0, p_W=0.3):
-    return CheckedLayer(n_features, size, pool, pool_border, perturbation, p_W, damping=0.5)
+def layer(
+    n_features,
+    size,
+    pool=(1, 1),
+    pool_border="full",
+    perturbation=0.0,
+    p_W=0.3,
+    depth=1,
+    order="groups",
+    prior="uniform",
+):
+    """Of a pool that chooses from `depth` features below; `prior` has four dimensions."""
+    window = pool, pool_border, perturbation
+    return CheckedLayer(n_features, size, *window, p_W, 0.5, depth, order, prior)
 
 
 def network(*layers, image_size, categories, p_on=None, channels=1, noise=NOISE, seed=0):
@@ -63,16 +75,34 @@ def placed(S, W):
     return R
 
 
-def moves(level, r, c):
-    """Where an active element (r, c) of R can move to, with log-probabilities."""
-    (h, w), (H, W) = level.pool.window, level.pool.below_size
-    top, left = (0, 0) if level.pool.border == "full" else ((h - 1) // 2, (w - 1) // 2)
-    inside = {
-        (r + i - top, c + j - left): level.window[i, j]
+def features_below(pool, a):
+    """The features that channel a of R can choose, and by which depth."""
+    if pool.feature_order == "groups":
+        return {a * pool.depth + d: d for d in range(pool.depth)}
+    near = {a + d - (pool.depth - 1) // 2: d for d in range(pool.depth)}
+    if pool.feature_order == "ring":
+        return {b % pool.n_below: d for b, d in near.items()}
+    return {b: d for b, d in near.items() if 0 <= b < pool.n_below}
+
+
+def members(level, a, r, c):
+    """All choices of an element of R: number, feature, row and column below, log-probability."""
+    pool, (h, w), (H, W) = level.pool, level.pool.window, level.pool.below_size
+    top, left = (0, 0) if pool.border == "full" else ((h - 1) // 2, (w - 1) // 2)
+    window = level.window[a if len(level.window) > 1 else 0]
+    inside = [
+        (d * h * w + i * w + j, b, r + i - top, c + j - left, window[d, i, j])
+        for b, d in features_below(pool, a).items()
         for i, j in np.ndindex(h, w)
         if 0 <= r + i - top < H and 0 <= c + j - left < W
-    }
-    return {at: math.log(p / sum(inside.values())) for at, p in inside.items()}
+    ]
+    total = sum(p for *_, p in inside)
+    return [(m, b, y, x, math.log(p / total)) for m, b, y, x, p in sorted(inside)]
+
+
+def moves(level, a, r, c):
+    """Where an active element of R can move to, with log-probabilities."""
+    return {(b, y, x): p for _, b, y, x, p in members(level, a, r, c)}
 
 
 def merge(masks, log_p, combine):
@@ -85,11 +115,11 @@ def merge(masks, log_p, combine):
 
 def shifted(level, R, combine):
     """All S below an R, as masks, with log p(S | R)."""
-    shape = (R.shape[0], *level.pool.below_size)
+    shape = (level.pool.n_below, *level.pool.below_size)
     masks, log_p = np.zeros(1, np.int64), np.zeros(1)
     for a, r, c in np.argwhere(R):
-        options = moves(level, r, c)
-        bits = [1 << int(np.ravel_multi_index((a, *at), shape)) for at in options]
+        options = moves(level, a, r, c)
+        bits = [1 << int(np.ravel_multi_index(at, shape)) for at in options]
         masks, log_p = merge(
             (masks[:, None] | np.array(bits)).ravel(),
             (log_p[:, None] + list(options.values())).ravel(),
@@ -126,7 +156,7 @@ def images_before_noise(net, weights, combine, masks, log_p):
             below, cost = shifted(level, placed(S, W), combine)
             parts.append((below, above + cost))
         masks, log_p = merge(*map(np.concatenate, zip(*parts, strict=True)), combine)
-        shape = (level.pool.n_channels, *level.pool.below_size)
+        shape = (level.pool.n_below, *level.pool.below_size)
     return masks, log_p
 
 
@@ -148,10 +178,10 @@ def log_joints(net, weights, X, observed, S):
         ways = {(0, 0.0)}  # which S are on, log-probability
         for a, r, c in np.argwhere(placed(S[k + 1], W)):
             ways = {
-                (mask | 1 << int(np.ravel_multi_index((a, *to), S[k].shape)), round(value + p, 9))
+                (mask | 1 << int(np.ravel_multi_index(to, S[k].shape)), round(value + p, 9))
                 for mask, value in ways
-                for to, p in moves(level, r, c).items()
-                if S[k][(a, *to)]
+                for to, p in moves(level, a, r, c).items()
+                if S[k][to]
             }
         costs = np.array([value for mask, value in ways if mask == pack(S[k])])
         totals = (totals[:, None] + costs).ravel()
@@ -183,6 +213,21 @@ PASSING = {
         layer(3, (1, 2), (1, 2), perturbation=0.2),
         image_size=(5, 6),
         categories=(0, 1, 1),
+        noise=CLEAR,
+    ),
+    "variants": network(
+        layer(4, (2, 2), (2, 2)),
+        layer(3, (2, 2), (2, 1), depth=2, prior=np.array([1, 3, 2, 2]).reshape(2, 2, 1, 1)),
+        image_size=(6, 5),
+        categories=(0, 1, 1),
+        noise=CLEAR,
+    ),
+    "ring": network(
+        layer(3, (2, 2), (2, 1), depth=3, order="ring", perturbation=0.4),
+        layer(3, (2, 2), (1, 2), "same", depth=2, order="line"),
+        image_size=(4, 4),
+        channels=4,
+        categories=(0, 1, 0),
         noise=CLEAR,
     ),
 }

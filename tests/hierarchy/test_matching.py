@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from definition import layer, network, random_images, random_weights
+from definition import features_below, layer, members, network, random_images, random_weights
 from scipy.special import logsumexp
 
 from hcnet.hierarchy.explaining import agreeing, all_allowed
@@ -38,20 +38,27 @@ def nets():
         ),
         [3, 4, 3],
     )
+    yield (
+        "ring and variants",
+        network(
+            layer(4, (2, 3), (3, 3), "same", 0.4, depth=3, order="ring"),
+            layer(3, (3, 3), (2, 3), "full", 0.6, depth=2),
+            image_size=(6, 7),
+            categories=(0, 1, 1),
+            channels=4,
+        ),
+        [4, 5],
+    )
 
 
 NETS = {name: (net, on) for name, net, on in nets()}
 
 
-def members(level, r, c):
-    """Position below, and relative log-probability, of all members of a pool."""
-    (h, w), (top, left) = level.pool.window, level.pool.offset
-    priors = level.log_prior[r, c]
-    for i in range(h):
-        for j in range(w):
-            y, x = r + i - top, c + j - left
-            if 0 <= y < level.pool.below_size[0] and 0 <= x < level.pool.below_size[1]:
-                yield i * w + j, y, x, float(priors[i * w + j] - priors.max())
+def choices(level, a, r, c):
+    """All members of a pool, with relative log-probabilities."""
+    found = members(level, a, r, c)
+    best = max(p for *_, p in found)
+    return [(m, b, y, x, p - best) for m, b, y, x, p in found]
 
 
 def expected(net, weights, pixels, observed, lacking):
@@ -65,41 +72,46 @@ def expected(net, weights, pixels, observed, lacking):
     def everything(k, f):
         if k < 0:
             return -lacking[f]
-        return sum(everything(k - 1, a) for a, _, _ in np.argwhere(weights[k][f]).tolist())
+        return sum(hidden(k, a) for a, _, _ in np.argwhere(weights[k][f]).tolist())
+
+    @cache
+    def hidden(k, a):
+        """All that an element of R could lack, whatever it chooses."""
+        return max(everything(k - 1, b) for b in features_below(net.levels[k].pool, a))
 
     @cache
     def element(k, a, r, c):
         options = []
-        for _, y, x, prior in members(net.levels[k], r, c):
+        for _, b, y, x, prior in choices(net.levels[k], a, r, c):
             if k == 0:
-                there = pixels[a, y, x] or not observed[a, y, x]
-                value = 0.0 if there else -lacking[a]
+                there = pixels[b, y, x] or not observed[b, y, x]
+                value = 0.0 if there else -lacking[b]
             else:
-                value = placement(k - 1, a, y, x)
+                value = placement(k - 1, b, y, x)
             options.append(value + prior)
         best = max(options)
-        return best if k == 0 else max(best, matching.HIDDEN * everything(k - 1, a))
+        return best if k == 0 else max(best, matching.HIDDEN * hidden(k, a))
 
-    return placement, everything
+    return placement, hidden
 
 
-def explained(net, weights, placement, everything, t, r, c, shape, shifts=None):
+def explained(net, weights, placement, hidden, t, r, c, shape, shifts=None):
     """Pixels that a template may explain, its parts where they lack least."""
     marked = np.zeros(shape, bool)
 
     def work(k, f, r, c):
         for a, i, j in np.argwhere(weights[k][f]).tolist():
-            places = list(members(net.levels[k], r + i, c + j))
+            places = choices(net.levels[k], a, r + i, c + j)
             if k == 0:
-                for _, y, x, _ in places:
-                    marked[a, y, x] = True
+                for _, b, y, x, _ in places:
+                    marked[b, y, x] = True
                 continue
-            values = [placement(k - 1, a, y, x) + prior for _, y, x, prior in places]
+            values = [placement(k - 1, b, y, x) + prior for _, b, y, x, prior in places]
             best = int(np.argmax(np.round(values, 6)))  # the first of equals
-            if values[best] > matching.HIDDEN * everything(k - 1, a) + 1e-6:
+            if values[best] > matching.HIDDEN * hidden(k, a) + 1e-6:
                 if shifts is not None:
                     shifts[k][places[best][0]] += 1
-                work(k - 1, a, *places[best][1:3])
+                work(k - 1, *places[best][1:4])
 
     work(len(weights) - 1, t, r, c)
     return marked
@@ -120,9 +132,9 @@ def test_match_is_what_its_definition_says(name, seen):
         got = got.reshape(3, len(categories), height, width)
         for n in range(3):
             pixels, observed = images.pixels[n], images.observed[n]
-            placement, everything = expected(net, weights, pixels, observed, lacking[n])
+            placement, hidden = expected(net, weights, pixels, observed, lacking[n])
             for t, r, c in np.ndindex(len(categories), height, width):
-                marked = explained(net, weights, placement, everything, t, r, c, pixels.shape)
+                marked = explained(net, weights, placement, hidden, t, r, c, pixels.shape)
                 left = (pixels & observed & ~marked).sum(axis=(1, 2)) @ unexplained[n]
                 prior = -np.log(net.classes.n_classes * height * width)
                 prior -= np.log((categories == categories[t]).sum())
@@ -141,11 +153,11 @@ def test_shifts_are_counted_where_parts_are():
     shifts = [np.ones(level.pool.n_members) for level in net.levels]
     for n, t in enumerate(templates):
         pixels, observed = images.pixels[n], images.observed[n]
-        placement, everything = expected(net, weights, pixels, observed, lacking[n])
-        explained(net, weights, placement, everything, t, 0, 0, pixels.shape, shifts)
+        placement, hidden = expected(net, weights, pixels, observed, lacking[n])
+        explained(net, weights, placement, hidden, t, 0, 0, pixels.shape, shifts)
     assert shifts[1].sum() > 12
     assert np.array_equal(windows[0], net.levels[0].window)
-    assert np.allclose(windows[1], shifts[1].reshape(2, 3) / shifts[1].max())
+    assert np.allclose(windows[1], shifts[1].reshape(1, 1, 2, 3) / shifts[1].max())
 
 
 def test_templates_that_a_label_rules_out_are_not_chosen():

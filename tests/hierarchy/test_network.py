@@ -98,6 +98,30 @@ SPECIFICATIONS = {
         {},
         0.6,
     ),
+    "variants, parts apart": (
+        [layer(4, (2, 3), (2, 1)), layer(3, (1, 5), (1, 2), depth=2, perturbation=0.3)],
+        (3, 8),
+        (0, 1, 2),
+        (4, 2),
+        {},
+        0.7,
+    ),
+    "ring": (
+        [layer(2, (2, 2), (1, 2), depth=2, order="ring"), layer(2, (2, 1), (1, 2))],
+        (3, 4),
+        (0, 1),
+        (2, 2),
+        {"channels": 3},
+        0.6,
+    ),
+    "line": (
+        [layer(3, (2, 2)), layer(2, (2, 1), (1, 2), depth=3, order="line", perturbation=0.4)],
+        (3, 4),
+        (0, 1),
+        (3, 2),
+        {},
+        0.8,
+    ),
     "several objects": (
         [layer(2, (2, 2), (1, 2)), layer(2, (2, 1), (1, 2))],
         (3, 5),
@@ -257,20 +281,26 @@ SAMPLED = {
     "a class": {"categories": (0, 0, 1)},
     "several objects": {"categories": (0, 0, 1), "p_on": 0.3},
     "a class of several objects": {"categories": (0, 0, 1), "p_on": 0.3},
+    "variants": {"categories": (0, 0, 1), "depth": 2},
+    "line": {"categories": (0, 0, 1), "depth": 2, "order": "line"},
 }
 N_DRAWS = 20_000
 
 
 def sampled_network(name):
+    about = dict(SAMPLED[name])
+    depth, order = about.pop("depth", 1), about.pop("order", "groups")
+    forms = depth if order == "groups" else 1
     net = network(
-        layer(2, (2, 2), (1, 2)),
-        layer(3, (1, 1), (1, 2), "same", 0.5),
+        layer(2 * forms, (2, 2), (1, 2)),
+        layer(3, (1, 1), (1, 2), "same", 0.5, depth=depth, order=order),
         image_size=(2, 4),
         noise=Noise(0.2, 0.1),
         seed=3,
-        **SAMPLED[name],
+        **about,
     )
     W1 = np.array([[[[1, 0], [1, 1]]], [[[0, 1], [0, 0]]]], bool)
+    W1 = np.concatenate([W1, ~W1])[: 2 * forms]
     W2 = np.array([[1, 0], [0, 1], [1, 1]], bool).reshape(3, 2, 1, 1)
     return net, [W1, W2], 0 if name.startswith("a class") else None
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from definition import layer, network, one, placed, random_images, random_weights
+from definition import layer, members, network, one, placed, random_images, random_weights
 
 from hcnet.datasets import shapes
 from hcnet.engine.planes import OFF
@@ -20,9 +20,14 @@ def scene_of(net, weights, images):
 
 
 def make(seed, n=12):
-    """Two levels whose parts lie on each other, and images that have little to do with them."""
+    """Two levels whose parts lie on each other, and images that have little to do with them.
+
+    Odd seeds have parts in two forms each.
+    """
     rng = np.random.default_rng(seed)
-    layers = layer(3, (3, 3), (3, 3), perturbation=0.5), layer(3, (2, 2), (3, 3), "same", 0.3)
+    depth = 1 + seed % 2
+    first = layer(3 * depth, (3, 3), (3, 3), perturbation=0.5)
+    layers = first, layer(3, (2, 2), (3, 3), "same", 0.3, depth=depth)
     net = network(*layers, image_size=(7, 7), categories=(0, 1, 2))
     weights = random_weights(net, rng, (4, 3))
     weights[1][0][tuple(np.argwhere(weights[1][0])[0])] = False  # one has a part less
@@ -32,9 +37,8 @@ def make(seed, n=12):
     return scene, decode(scene, top)
 
 
-def position(level, r, c, member):
-    i, j = divmod(int(member), level.pool.window[1])
-    return r + i - level.pool.offset[0], c + j - level.pool.offset[1]
+def position(level, a, r, c, member):
+    return next(at for m, *at, _ in members(level, a, r, c) if m == member)
 
 
 def log_p(scene, k, choice):
@@ -43,8 +47,8 @@ def log_p(scene, k, choice):
     S = np.zeros(scene.images.pixels.shape[1:], bool)
     total = 0.0
     for a, r, c in np.argwhere(choice != OFF):
-        total += float(level.log_prior[r, c, choice[a, r, c]])
-        S[(a, *position(level, r, c, choice[a, r, c]))] = True
+        total += float(level.log_prior[0, r, c, choice[a, r, c]])
+        S[tuple(position(level, a, r, c, choice[a, r, c]))] = True
     X, observed = one(scene.images, k)
     for on, x in zip(S[observed], X[observed], strict=True):
         wrong = noise.p01 if on else noise.p10
@@ -63,7 +67,7 @@ def test_the_evidence_lets_every_pixel_move_by_itself():
             for a, r, c in np.argwhere(choice != OFF):
                 values = []
                 for member in range(level.pool.n_members):
-                    if level.log_prior[r, c, member] > -100:
+                    if level.log_prior[0, r, c, member] > -100:
                         other = choice.copy()
                         other[a, r, c] = member
                         values.append(log_p(scene, k, other) - now)
@@ -80,7 +84,7 @@ def test_choices_make_the_placements():
         np.testing.assert_array_equal(choice != OFF, R)
         wanted = np.zeros_like(S)
         for n, a, r, c in np.argwhere(R):
-            wanted[(n, a, *position(level, r, c, choice[n, a, r, c]))] = True
+            wanted[(n, *position(level, a, r, c, choice[n, a, r, c]))] = True
         np.testing.assert_array_equal(S, wanted)
 
 
@@ -107,7 +111,7 @@ def test_no_single_part_could_have_been_put_better_in_its_turn():
             np.testing.assert_array_equal(after.R[0][k], placed(after.S[1][k], scene.weights[0]))
             a, r, c = np.argwhere(after.R[1][k])[-1]
             for member in range(level.pool.n_members):
-                if level.log_prior[r, c, member] > -100:
+                if level.log_prior[0, r, c, member] > -100:
                     choice = after.choices[1][[k]].copy()
                     choice[0, a, r, c] = member
                     tried = decode(scene.of(np.array([k])), after.S[-1][[k]], [choice])

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcnet.checks import RandomState, check_count, check_noise, check_random_state
 from hcnet.datasets.parts_data import IntArray, flip_noise, render
@@ -17,6 +18,10 @@ _TEMPLATES_PER_CATEGORY = 2
 
 # The smallest window in which the square still has four holes.
 _MIN_FEATURE_SIZE = 5
+# Forms in which a part can be drawn, and how far from the first they go, as a share of the window:
+# further than pixels move.
+_FORMS = 3
+_ROUND, _BENT, _NARROW = 0.36, 0.15, 0.55
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,8 +35,10 @@ class ShapesData:
         clean: bool (N, 1, H, W), the same without noise.
         labels: int64 (N,), the category: 0 or 1.
         templates: int64 (N,), the pattern: 0 or 1 in category 0, 2 or 3 in category 1.
-        features: bool (4, 1, K, K), the true parts: the weights of the first layer.
-        template_weights: bool (4, 4, 1, 1), which template (first axis) has which feature (second
+        forms: int64 (N, 2), the form of each of the two parts; 0 where there is only one.
+        features: bool (4 * variants, 1, K, K), the true parts, the forms of each one after the
+            other: the weights of the first layer.
+        template_weights: bool (4, 4, 1, 1), which template (first axis) has which part (second
             axis): the weights of the second layer.
         feature_names: one name per feature.
         template_names: one name per template.
@@ -44,6 +51,7 @@ class ShapesData:
     clean: BoolArray
     labels: IntArray
     templates: IntArray
+    forms: IntArray
     features: BoolArray
     template_weights: BoolArray
     feature_names: tuple[str, ...]
@@ -56,6 +64,7 @@ def shapes(
     n_images: int = 100,
     feature_size: int = 21,
     jitter: int = 3,
+    variants: int = 1,
     noise: float = 1e-3,
     random_state: RandomState = None,
 ) -> ShapesData:
@@ -75,6 +84,9 @@ def shapes(
         feature_size: side of the window in which a part is drawn, one pixel thick. Even sizes put
             the cross of the square half a pixel off its centre.
         jitter: side of the windows of the two movements; 1 moves nothing.
+        variants: forms of each part, 1 to 3, of which every image shows one at random: corners of
+            the square may be round or cut out, the circle may be a diamond or an ellipse, and
+            diagonals may be bent to either side.
         noise: probability that a pixel is flipped.
         random_state: seed.
 
@@ -87,17 +99,23 @@ def shapes(
     jitter = check_count("jitter", jitter)
     noise = check_noise(noise)
     rng = check_random_state(random_state)
-    features = _draw_features(feature_size)
+    variants = check_count("variants", variants, most=_FORMS)
+    features = _draw_features(feature_size)[:, :variants]
     templates = rng.integers(len(_TEMPLATES), size=n_images)
-    parts = _place_parts(features, templates, jitter, rng)
+    forms = np.zeros((n_images, 2), np.int64)
+    if variants > 1:
+        forms = rng.integers(variants, size=forms.shape)
+    features = features.reshape(-1, 1, feature_size, feature_size)
+    parts = _place_parts(features, _TEMPLATES[templates] * variants + forms, jitter, rng)
     clean = _move_pixels(parts, jitter, rng)
-    weights = np.zeros((len(_TEMPLATES), len(features), 1, 1), dtype=bool)
+    weights = np.zeros((len(_TEMPLATES), len(_FEATURE_NAMES), 1, 1), dtype=bool)
     weights[np.arange(len(_TEMPLATES))[:, None], _TEMPLATES] = True
     return ShapesData(
         images=flip_noise(clean, noise, rng),
         clean=clean,
         labels=templates // _TEMPLATES_PER_CATEGORY,
         templates=templates,
+        forms=forms,
         features=features,
         template_weights=weights,
         feature_names=_FEATURE_NAMES,
@@ -109,7 +127,7 @@ def shapes(
 
 
 def _draw_features(side: int) -> BoolArray:
-    """The four parts, bool (4, 1, side, side)."""
+    """The four parts in all their forms, bool (4, forms, side, side)."""
     square = np.zeros((side, side), dtype=bool)
     strokes = [0, side // 2, side - 1]
     square[strokes] = square[:, strokes] = True
@@ -119,17 +137,67 @@ def _draw_features(side: int) -> BoolArray:
     distance = doubled[:, None] ** 2 + doubled**2
     circle = (distance >= (side - 2) ** 2) & (distance <= side**2)
     backward = np.eye(side, dtype=bool)
-    return np.stack([square, circle, backward, backward[:, ::-1]])[:, None]
+    bent = [_bent(side, sign) for sign in (1, -1)]
+    return np.stack(
+        [
+            [square, _cornered(square, inwards=False), _cornered(square, inwards=True)],
+            [circle, _diamond(side), _ellipse(side)],
+            [backward, *bent],
+            [one[:, ::-1] for one in (backward, *bent)],
+        ]
+    )
+
+
+def _stroke(points: NDArray[np.float64], side: int) -> BoolArray:
+    """A line through points (row, column) that lie close to each other."""
+    image = np.zeros((side, side), dtype=bool)
+    image[tuple(np.rint(points).astype(int).clip(0, side - 1))] = True
+    return image
+
+
+def _bent(side: int, sign: int) -> BoolArray:
+    """The backward diagonal, bent to one side."""
+    t = np.linspace(0, 1, 4 * side)
+    away = sign * _BENT * side * np.sin(np.pi * t)
+    return _stroke(np.stack([(side - 1) * t + away, (side - 1) * t - away]), side)
+
+
+def _diamond(side: int) -> BoolArray:
+    """A square that stands on a corner."""
+    rows, columns = np.mgrid[:side, :side]
+    middle = (side - 1) / 2
+    return np.asarray(abs(abs(rows - middle) + abs(columns - middle) - middle) < 0.75)
+
+
+def _ellipse(side: int) -> BoolArray:
+    """An ellipse as high as the window."""
+    t, middle = np.linspace(0, 2 * np.pi, 8 * side), (side - 1) / 2
+    return _stroke(np.stack([middle * (1 + np.cos(t)), middle * (1 + _NARROW * np.sin(t))]), side)
+
+
+def _cornered(square: BoolArray, inwards: bool) -> BoolArray:
+    """The square with round corners, or with quarters of a circle cut out of them."""
+    side = len(square)
+    radius = round(_ROUND * side)
+    t = np.linspace(0, np.pi / 2, 4 * radius)
+    turned = np.stack([np.cos(t), np.sin(t)])
+    corner = _stroke(radius * (turned if inwards else 1 - turned), side)[: radius + 1, : radius + 1]
+    found = square.copy()
+    for _ in range(4):
+        found[:radius, :radius] = False
+        found[: radius + 1, : radius + 1] |= corner
+        found = np.rot90(found)
+    return found
 
 
 def _place_parts(
-    features: BoolArray, templates: IntArray, jitter: int, rng: np.random.Generator
+    features: BoolArray, chosen: IntArray, jitter: int, rng: np.random.Generator
 ) -> BoolArray:
-    """The OR of the two parts of each image, each at its own corner."""
-    n_images, side = len(templates), features.shape[-1] + jitter - 1
-    chosen = _TEMPLATES[templates].ravel()
-    image = np.arange(n_images).repeat(_TEMPLATES.shape[1])
-    placements = np.column_stack([image, chosen, rng.integers(jitter, size=(len(chosen), 2))])
+    """The OR of the two features of each image, each at its own corner."""
+    n_images, side = len(chosen), features.shape[-1] + jitter - 1
+    image = np.arange(n_images).repeat(chosen.shape[1])
+    corners = rng.integers(jitter, size=(chosen.size, 2))
+    placements = np.column_stack([image, chosen.ravel(), corners])
     return render(features, placements, (n_images, 1, side, side))
 
 

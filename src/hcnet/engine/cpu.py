@@ -301,56 +301,58 @@ def _trees_to_R(first, last, trees, shape, field, kernel, to_field, to_kernel, o
         out[k] = min(max(down, FLOAT(-HUGE)), FLOAT(HUGE))
 
 
-# Jobs of loops over pools are elements of planes (image and channel).  `some` are the numbers of
-# those to be updated; empty: all of them.
+# Jobs of loops over pools are elements of R or S.  `some` are the numbers of those to be updated;
+# empty: all of them.
 _ALL = np.empty(0, np.int64)
 
 
 @inlined
-def _element(z, some, height, width):
-    """Plane, row and column of a job."""
+def _element(z, some, elements):
+    """Image, channel, row and column of a job."""
     number = some[z] if some.size else z
+    channels, height, width = elements.shape[1:4]
     line = number // width
-    return line // height, line % height, number % width
+    plane = line // height
+    return plane // channels, plane % channels, line % height, number % width
 
 
 @parallel
 def _run_or_to_U(first, last, some, below, from_pool, to_U, window):
-    t = np.empty(to_U.shape[3], FLOAT)
+    t = np.empty(to_U.shape[4], FLOAT)
     for z in range(first, last):
-        k, y, x = _element(z, some, below.shape[1], below.shape[2])
-        _or_to_U(y, x, below[k], from_pool[k], to_U[k], window, t)
+        n, b, y, x = _element(z, some, below)
+        _or_to_U(b, y, x, below[n], from_pool[n], to_U[n], window, t)
 
 
 @parallel
 def _run_pool_to_R(first, last, to_U, log_prior, to_R, damping):
     for z in range(first, last):
-        k, r, c = _element(z, _ALL, to_R.shape[1], to_R.shape[2])
-        _pool_to_R(r, c, to_U[k], log_prior, to_R[k], damping)
+        n, a, r, c = _element(z, _ALL, to_R)
+        _pool_to_R(a, r, c, to_U[n], log_prior, to_R[n], damping)
 
 
 @parallel
 def _run_max_pool(first, last, below, log_prior, to_R, window):
-    t = np.empty(log_prior.shape[2], FLOAT)
+    t = np.empty(log_prior.shape[3], FLOAT)
     for z in range(first, last):
-        k, r, c = _element(z, _ALL, to_R.shape[1], to_R.shape[2])
-        _max_pool(r, c, below[k], log_prior, to_R[k], window, t)
+        n, a, r, c = _element(z, _ALL, to_R)
+        _max_pool(a, r, c, below[n], log_prior, to_R[n], window, t)
 
 
 @parallel
 def _run_pool_to_U(first, last, some, to_U, above, log_prior, from_pool):
-    t = np.empty(to_U.shape[3], FLOAT)
+    t = np.empty(to_U.shape[4], FLOAT)
     for z in range(first, last):
-        k, r, c = _element(z, some, above.shape[1], above.shape[2])
-        _pool_to_U(r, c, to_U[k], above[k], log_prior, from_pool[k], t)
+        n, a, r, c = _element(z, some, above)
+        _pool_to_U(a, r, c, to_U[n], above[n], log_prior, from_pool[n], t)
 
 
 @parallel
 def _run_or_to_S(first, last, some, from_pool, down, window):
-    t = np.empty(from_pool.shape[3], FLOAT)
+    t = np.empty(from_pool.shape[4], FLOAT)
     for z in range(first, last):
-        k, y, x = _element(z, some, down.shape[1], down.shape[2])
-        _or_to_S(y, x, from_pool[k], down[k], window, t)
+        n, b, y, x = _element(z, some, down)
+        _or_to_S(b, y, x, from_pool[n], down[n], window, t)
 
 
 @parallel
@@ -414,27 +416,26 @@ class CPUEngine(PoolUpdater):
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
         """Messages from OR to U, given the messages up to the S below."""
         n, some = _jobs(pools.active.below if pools.active else None, below)
-        _run_or_to_U(n, some, *_planes(below, pools.from_pool, pools.to_U), pools.window)
+        below = np.ascontiguousarray(below)
+        _run_or_to_U(n, some, below, pools.from_pool, pools.to_U, pools.window)
 
     def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
         """Messages from POOL to R; the largest change of one."""
-        before = pools.to_R.copy()
-        to_U, to_R = _planes(pools.to_U, pools.to_R)
-        _run_pool_to_R(to_R.size, to_U, pools.log_prior, to_R, pool_share(damping))
+        before, share = pools.to_R.copy(), pool_share(damping)
+        _run_pool_to_R(before.size, pools.to_U, pools.log_prior, pools.to_R, share)
         return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
         """Messages from POOL to U, given the messages that R sends down."""
-        to_U, down, from_pool = _planes(pools.to_U, above, pools.from_pool)
         n, some = _jobs(pools.active.pools if pools.active else None, above)
-        _run_pool_to_U(n, some, to_U, down, pools.log_prior, from_pool)
+        above = np.ascontiguousarray(above)
+        _run_pool_to_U(n, some, pools.to_U, above, pools.log_prior, pools.from_pool)
 
     def or_to_S(self, pools: PoolMessages) -> FloatArray:
         """Messages from OR down to the S below."""
-        shape = (*pools.to_R.shape[:2], *pools.layer.below_size)
-        down = filled(shape, -HUGE)
+        down = filled((len(pools.to_R), pools.layer.n_below, *pools.layer.below_size), -HUGE)
         n, some = _jobs(pools.active.below if pools.active else None, down)
-        _run_or_to_S(n, some, *_planes(pools.from_pool, down), pools.window)
+        _run_or_to_S(n, some, pools.from_pool, down, pools.window)
         return down
 
     def class_to_S(self, log_prior: FloatArray, up: FloatArray, exclusive: bool) -> FloatArray:
@@ -446,20 +447,14 @@ class CPUEngine(PoolUpdater):
 
 def max_pool(layer: PoolLayer, log_prior: FloatArray, below: FloatArray) -> FloatArray:
     """Messages up through a pooling layer in the first pass, when nothing is expected."""
-    to_R = np.empty((*below.shape[:2], *layer.size), FLOAT)
-    planes, window = _planes(below, to_R), (*layer.window, *layer.offset)
-    _run_max_pool(to_R.size, planes[0], log_prior, planes[1], window)
+    to_R = np.empty((len(below), layer.n_channels, *layer.size), FLOAT)
+    _run_max_pool(to_R.size, np.ascontiguousarray(below), log_prior, to_R, layer.reach)
     return to_R
 
 
 def _jobs(some: NDArray[np.int64] | None, elements: FloatArray) -> tuple[int, NDArray[np.int64]]:
     """How many elements there are to update, and which; none given: all."""
     return (elements.size, _ALL) if some is None else (len(some), some)
-
-
-def _planes(*arrays: FloatArray) -> tuple[FloatArray, ...]:
-    """Views with images and channels as one axis."""
-    return tuple(np.ascontiguousarray(x).reshape(-1, *x.shape[2:]) for x in arrays)
 
 
 def flat(*arrays: FloatArray) -> tuple[FloatArray, ...]:

@@ -1,16 +1,18 @@
-"""Pooling layers, one element of a plane (image and channel) at a time: POOL and OR factors meet.
+"""Pooling layers, one element of an image at a time: POOL and OR factors meet.
 
 Plain Python over arrays, like `hcnet.factors`: the reference engine calls these functions as they
 are, `hcnet.engine.compilation` compiles the very same code.  Steps are those of the paper's
 Algorithm 1.
 
-A plane of R has a pool per element (r, c); member m = (i, j) of it is U[r, c, m], which can turn on
-the element (r + i - top, c + j - left) of the plane of S below.  ``window`` is (height, width, top,
-left).  ``t`` is scratch space for one window.
+R of an image has a pool per element (a, r, c); member m = (d, i, j) of it is U[a, r, c, m], which
+can turn on the element (b, r + i - top, c + j - left) of the S below, with the feature
+b = a · stride + d - first.  ``window`` is (height, width, top, left, depth, stride, first, ring);
+on a ring the first feature follows the last.  ``t`` is scratch space for one window.
+``log_prior`` (channels, rows, columns, members) has one channel where it is the same for all.
 
-Decisions: ``choice`` (rows, columns) is the member that every active element of R moves to.
-``taken`` counts, for every element of the plane of S below, how many have moved there; ``below`` is
-the evidence for each of these, gained once if it is taken.
+Decisions: ``choice`` (channels, rows, columns) is the member that every active element of R moves
+to.  ``taken`` counts, for every element of the S below, how many have moved there; ``below`` is the
+evidence for each of these, gained once if it is taken.
 """
 
 from __future__ import annotations
@@ -29,66 +31,102 @@ ROUNDS = 10
 OFF, UNDECIDED = -1, -2
 
 
-def from_pools_above(y, x, from_pool, window, t):
+def feature_below(window, a, d, features):
+    """The feature below of depth d of a channel of R; off a line it is less than 0 or too large."""
+    b = a * window[5] + d - window[6]
+    return b % features if window[7] else b
+
+
+def channel_above(window, b, d, channels):
+    """The channel of R that reaches feature b below by depth d: the inverse of `feature_below`."""
+    a = (b - d + window[6]) // window[5]
+    return a % channels if window[7] else a
+
+
+def first_depth(window, b):
+    """The first depth by which some channel may reach feature b; others follow by the stride."""
+    return (b + window[6]) % window[5]
+
+
+def position(window, features, a, r, c, m):
+    """Feature, row and column below of member m of the pool of an element."""
+    d, i, j = m // (window[0] * window[1]), m // window[1] % window[0], m % window[1]
+    return feature_below(window, a, d, features), r + i - window[2], c + j - window[3]
+
+
+def from_pools_above(b, y, x, from_pool, window, t):
     """Copy the messages from all pools that reach an element below to `t`; how many there are."""
-    height, width, top, left = window
-    rows, columns = from_pool.shape[0], from_pool.shape[1]
+    height, width, top, left, depth, stride = window[:6]
+    channels, rows, columns = from_pool.shape[0], from_pool.shape[1], from_pool.shape[2]
     n = 0
-    for i in range(height):
-        for j in range(width):
-            r, c = y - i + top, x - j + left
-            if 0 <= r < rows and 0 <= c < columns:
-                t[n] = from_pool[r, c, i * width + j]
-                n += 1
+    for d in range(first_depth(window, b), depth, stride):
+        a = channel_above(window, b, d, channels)
+        if not 0 <= a < channels:
+            continue
+        for i in range(height):
+            for j in range(width):
+                r, c = y - i + top, x - j + left
+                if 0 <= r < rows and 0 <= c < columns:
+                    t[n] = from_pool[a, r, c, (d * height + i) * width + j]
+                    n += 1
     return n
 
 
-def or_to_U(y, x, below, from_pool, to_U, window, t):
-    """Step 1: messages from the ORs over the plane below to U; `below` are its messages up."""
-    height, width, top, left = window
-    rows, columns = to_U.shape[0], to_U.shape[1]
-    n = from_pools_above(y, x, from_pool, window, t)
-    or_messages(below[y, x], t, n)
+def or_to_U(b, y, x, below, from_pool, to_U, window, t):
+    """Step 1: messages from the ORs over the S below to U; `below` are its messages up."""
+    height, width, top, left, depth, stride = window[:6]
+    channels, rows, columns = to_U.shape[0], to_U.shape[1], to_U.shape[2]
+    n = from_pools_above(b, y, x, from_pool, window, t)
+    or_messages(below[b, y, x], t, n)
     n = 0
-    for i in range(height):
-        for j in range(width):
-            r, c = y - i + top, x - j + left
-            if 0 <= r < rows and 0 <= c < columns:
-                to_U[r, c, i * width + j] = t[n]
-                n += 1
+    for d in range(first_depth(window, b), depth, stride):
+        a = channel_above(window, b, d, channels)
+        if not 0 <= a < channels:
+            continue
+        for i in range(height):
+            for j in range(width):
+                r, c = y - i + top, x - j + left
+                if 0 <= r < rows and 0 <= c < columns:
+                    to_U[a, r, c, (d * height + i) * width + j] = t[n]
+                    n += 1
 
 
-def pool_to_R(r, c, to_U, log_prior, to_R, damping):
+def pool_to_R(a, r, c, to_U, log_prior, to_R, damping):
     """Step 2: messages from the pools to R, damped."""
-    new = pool_up(to_U[r, c], log_prior[r, c], to_U.shape[2])
-    to_R[r, c] = damped(to_R[r, c], new, damping, POOL_TO_STEPS)
+    new = pool_up(to_U[a, r, c], log_prior[a % log_prior.shape[0], r, c], to_U.shape[3])
+    to_R[a, r, c] = damped(to_R[a, r, c], new, damping, POOL_TO_STEPS)
 
 
-def max_pool(r, c, below, log_prior, to_R, window, t):
+def max_pool(a, r, c, below, log_prior, to_R, window, t):
     """Steps 1 and 2 at once, in the first pass: all of U is expected off, so that ORs are wires."""
-    height, width, top, left = window
-    for i in range(height):
-        for j in range(width):
-            y, x = r + i - top, c + j - left
-            inside = 0 <= y < below.shape[0] and 0 <= x < below.shape[1]
-            t[i * width + j] = below[y, x] if inside else -HUGE
-    to_R[r, c] = pool_up(t, log_prior[r, c], height * width)
+    height, width, top, left, depth = window[:5]
+    features, rows, columns = below.shape[0], below.shape[1], below.shape[2]
+    n = 0
+    for d in range(depth):
+        b = feature_below(window, a, d, features)
+        for i in range(height):
+            for j in range(width):
+                y, x = r + i - top, c + j - left
+                inside = 0 <= b < features and 0 <= y < rows and 0 <= x < columns
+                t[n] = below[b, y, x] if inside else -HUGE
+                n += 1
+    to_R[a, r, c] = pool_up(t, log_prior[a % log_prior.shape[0], r, c], n)
 
 
-def pool_to_U(r, c, to_U, above, log_prior, from_pool, t):
+def pool_to_U(a, r, c, to_U, above, log_prior, from_pool, t):
     """Step 5: messages from the pools to U; `above` are the messages that R sends down."""
-    members = to_U.shape[2]
+    members = to_U.shape[3]
     for m in range(members):
-        t[m] = to_U[r, c, m]
-    pool_down(above[r, c], t, log_prior[r, c], members)
+        t[m] = to_U[a, r, c, m]
+    pool_down(above[a, r, c], t, log_prior[a % log_prior.shape[0], r, c], members)
     for m in range(members):
-        from_pool[r, c, m] = larger(t[m], -HUGE)
+        from_pool[a, r, c, m] = larger(t[m], -HUGE)
 
 
-def or_to_S(y, x, from_pool, down, window, t):
-    """Step 6: messages from the ORs to the plane of S below, into `down`."""
-    n = from_pools_above(y, x, from_pool, window, t)
-    down[y, x] = smaller(larger(or_down(t, n), -HUGE), HUGE)
+def or_to_S(b, y, x, from_pool, down, window, t):
+    """Step 6: messages from the ORs to the S below, into `down`."""
+    n = from_pools_above(b, y, x, from_pool, window, t)
+    down[b, y, x] = smaller(larger(or_down(t, n), -HUGE), HUGE)
 
 
 def class_to_S(up, log_prior, exclusive):
@@ -103,97 +141,110 @@ def class_to_S(up, log_prior, exclusive):
         up[j] = smaller(larger(up[j], -HUGE), HUGE) if exclusive else log_prior[j]
 
 
-def settle_plane(choice, below, log_prior, window, taken, on, good):
+# Decisions are those of a block: channels of R, and the features below that they reach.  Blocks
+# have no feature in common.
+
+
+def settle_block(choice, below, log_prior, window, taken, on, good):
     """Elements with the fewest good positions choose first; then each may change its mind.
 
-    `on` and `good` are scratch space for as many numbers as the plane has elements.
+    `on` and `good` are scratch space for as many numbers as the block has elements.
     """
-    members, columns = window[0] * window[1], choice.shape[1]
+    rows, columns = choice.shape[1], choice.shape[2]
+    members = window[0] * window[1] * window[4]
     n = 0
-    for r in range(choice.shape[0]):
-        for c in range(columns):
-            if choice[r, c] == UNDECIDED:
-                on[n] = r * columns + c
-                # Without any good position it does not matter when an element chooses.
-                good[n] = good_positions(below, r, c, window) or members
-                n += 1
+    for a in range(choice.shape[0]):
+        for r in range(rows):
+            for c in range(columns):
+                if choice[a, r, c] == UNDECIDED:
+                    on[n] = (a * rows + r) * columns + c
+                    # Without any good position it does not matter when an element chooses.
+                    good[n] = good_positions(below, a, r, c, window) or members
+                    n += 1
     for options in range(1, members + 1):
         for k in range(n):
             if good[k] == options:
-                move(below, log_prior, window, on[k] // columns, on[k] % columns, choice, taken)
+                a, r, c = on[k] // columns // rows, on[k] // columns % rows, on[k] % columns
+                move(below, log_prior, window, a, r, c, choice, taken)
     for _ in range(ROUNDS):
         changed = False
         for k in range(n):
-            r, c = on[k] // columns, on[k] % columns
-            before = choice[r, c]
-            leave(window, r, c, choice, taken)
-            move(below, log_prior, window, r, c, choice, taken)
-            changed = changed or choice[r, c] != before
+            a, r, c = on[k] // columns // rows, on[k] // columns % rows, on[k] % columns
+            before = choice[a, r, c]
+            count(window, a, r, c, choice, taken, -1)
+            move(below, log_prior, window, a, r, c, choice, taken)
+            changed = changed or choice[a, r, c] != before
         if not changed:
             break
 
 
 def choices_log_prior(choice, log_prior):
-    """Log-probability of the choices of a plane."""
+    """Log-probability of the choices of a block."""
     total = 0.0
-    for r in range(choice.shape[0]):
-        for c in range(choice.shape[1]):
-            if choice[r, c] != OFF:
-                total += np.float64(log_prior[r, c, choice[r, c]])
+    for a in range(choice.shape[0]):
+        for r in range(choice.shape[1]):
+            for c in range(choice.shape[2]):
+                m = choice[a, r, c]
+                if m != OFF:
+                    total += np.float64(log_prior[a % log_prior.shape[0], r, c, m])
     return total
 
 
-def position(window, r, c, m):
-    """Row and column below of member m of the pool of an element."""
-    return r + m // window[1] - window[2], c + m % window[1] - window[3]
+# Loops over a window run over its features, rows and columns: dividing would take most of the time.
 
 
-# Loops over a window run over its rows and columns: dividing would take most of the time.
-
-
-def gain(below, log_prior, y, x, taken):
+def gain(below, log_prior, b, y, x, taken):
     """What an element gains if it moves there; where another is already, nothing but the prior."""
-    if not (0 <= y < below.shape[0] and 0 <= x < below.shape[1]):
+    inside = 0 <= b < below.shape[0] and 0 <= y < below.shape[1] and 0 <= x < below.shape[2]
+    if not inside:
         return -np.inf
     value = np.float64(log_prior)
-    return value + below[y, x] if taken[y, x] == 0 else value
+    return value + below[b, y, x] if taken[b, y, x] == 0 else value
 
 
-def good_positions(below, r, c, window):
-    """Positions in the window of an element that have evidence for them."""
-    good = 0
+def good_positions(below, a, r, c, window):
+    """Choices of an element that have evidence for them."""
+    good, features = 0, below.shape[0]
     top, left = r - window[2], c - window[3]
-    for y in range(max(top, 0), min(top + window[0], below.shape[0])):
-        for x in range(max(left, 0), min(left + window[1], below.shape[1])):
-            if below[y, x] > 0:
-                good += 1
+    for d in range(window[4]):
+        b = feature_below(window, a, d, features)
+        if not 0 <= b < features:
+            continue
+        for y in range(max(top, 0), min(top + window[0], below.shape[1])):
+            for x in range(max(left, 0), min(left + window[1], below.shape[2])):
+                if below[b, y, x] > 0:
+                    good += 1
     return good
 
 
-def move(below, log_prior, window, r, c, choice, taken):
+def move(below, log_prior, window, a, r, c, choice, taken):
     """Move an element to its best position.
 
-    Of equally good positions the centre, which is tried first, and then the next in order.
+    Of equally good ones the centre, which is tried first, and then the next in order.
     """
-    i, j = (window[0] - 1) // 2, (window[1] - 1) // 2
-    m = i * window[1] + j
+    height, width, depth = window[0], window[1], window[4]
+    d, i, j = window[6], (height - 1) // 2, (width - 1) // 2
+    m = (d * height + i) * width + j
     top, left = r - window[2], c - window[3]
+    prior = log_prior[a % log_prior.shape[0], r, c]
     best = -np.inf
-    for _ in range(window[0] * window[1]):
-        value = gain(below, log_prior[r, c, m], top + i, left + j, taken)
+    for _ in range(depth * height * width):
+        b = feature_below(window, a, d, below.shape[0])
+        value = gain(below, prior[m], b, top + i, left + j, taken)
         if value > best:
             best = value
-            choice[r, c] = m
+            choice[a, r, c] = m
         m, j = m + 1, j + 1
-        if j == window[1]:
+        if j == width:
             i, j = i + 1, 0
-            if i == window[0]:
-                i, m = 0, 0
-    y, x = position(window, r, c, choice[r, c])
-    taken[y, x] += 1
+            if i == height:
+                d, i = d + 1, 0
+                if d == depth:
+                    d, m = 0, 0
+    count(window, a, r, c, choice, taken, 1)
 
 
-def leave(window, r, c, choice, taken):
-    """Take an element back from where it moved to."""
-    y, x = position(window, r, c, choice[r, c])
-    taken[y, x] -= 1
+def count(window, a, r, c, choice, taken, change):
+    """Count an element where it moved to, or take it back."""
+    b, y, x = position(window, taken.shape[0], a, r, c, choice[a, r, c])
+    taken[b, y, x] += change

@@ -78,28 +78,28 @@ class ReferenceEngine(PoolUpdater):
 
     def or_to_U(self, pools: PoolMessages, below: FloatArray) -> None:
         """Messages from OR to U, given the messages up to the S below."""
-        for n, a, y, x in _each(np.ndindex(below.shape)):
-            plane = below[n, a], pools.from_pool[n, a], pools.to_U[n, a]
-            planes.or_to_U(y, x, *plane, pools.window, _scratch(pools))
+        for n, b, y, x in _each(np.ndindex(below.shape)):
+            image = below[n], pools.from_pool[n], pools.to_U[n]
+            planes.or_to_U(b, y, x, *image, pools.window, _scratch(pools))
 
     def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
         """Messages from POOL to R; the largest change of one."""
         before, share = pools.to_R.copy(), pool_share(damping)
         for n, a, r, c in _each(np.ndindex(before.shape)):
-            planes.pool_to_R(r, c, pools.to_U[n, a], pools.log_prior, pools.to_R[n, a], share)
+            planes.pool_to_R(a, r, c, pools.to_U[n], pools.log_prior, pools.to_R[n], share)
         return self.largest(pools.to_R - before)
 
     def pool_to_U(self, pools: PoolMessages, above: FloatArray) -> None:
         """Messages from POOL to U, given the messages that R sends down."""
         for n, a, r, c in _each(np.ndindex(above.shape)):
-            plane = pools.to_U[n, a], above[n, a], pools.log_prior, pools.from_pool[n, a]
-            planes.pool_to_U(r, c, *plane, _scratch(pools))
+            image = pools.to_U[n], above[n], pools.log_prior, pools.from_pool[n]
+            planes.pool_to_U(a, r, c, *image, _scratch(pools))
 
     def or_to_S(self, pools: PoolMessages) -> FloatArray:
         """Messages from OR down to the S below."""
-        down = np.empty((*pools.to_R.shape[:2], *pools.layer.below_size), FLOAT)
-        for n, a, y, x in _each(np.ndindex(down.shape)):
-            planes.or_to_S(y, x, pools.from_pool[n, a], down[n, a], pools.window, _scratch(pools))
+        down = np.empty((len(pools.to_R), pools.layer.n_below, *pools.layer.below_size), FLOAT)
+        for n, b, y, x in _each(np.ndindex(down.shape)):
+            planes.or_to_S(b, y, x, pools.from_pool[n], down[n], pools.window, _scratch(pools))
         return down
 
     def class_to_S(self, log_prior: FloatArray, up: FloatArray, exclusive: bool) -> FloatArray:

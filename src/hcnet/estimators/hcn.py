@@ -268,7 +268,7 @@ class HCN(NetworkClassifier):
         n_classes = check_class_count(len(known[-1]), per_class, check_class_number(self.n_classes))
         names = check_class_names(classes, n_classes)
         layer = equal_classes(n_classes, per_class)
-        layers = check_layers(self.layers, layer.n_templates, size)
+        layers = check_layers(self.layers, layer.n_templates, size, known[0].shape[1])
         noise = check_noise(self.p01, self.p10)
         rng = check_random_state(self.random_state)
         network = build_network(layers, layer, noise, known[0].shape[1], size, rng)
@@ -347,7 +347,8 @@ class HCN(NetworkClassifier):
         """The network for these images, and how to learn it."""
         self._inference()  # an error before learning, not after
         classes = check_templates(len(labels.classes), self.templates_per_class)
-        layers = check_layers(self.layers, classes.n_templates, images.size)
+        given = classes.n_templates, images.size, images.n_channels
+        layers = check_layers(self.layers, *given)
         noise = check_noise(self.p01, self.p10)
         network = build_network(layers, classes, noise, images.n_channels, images.size, rng)
         return network, self._options(tuple(layer.damping for layer in layers), ready=True)

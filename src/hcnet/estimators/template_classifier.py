@@ -244,10 +244,12 @@ class TemplateClassifier(NetworkClassifier):
         size, pool = check_pair("part_size", self.part_size), check_pair("pool", self.pool)
         parts = Layer(check_count("n_parts", self.n_parts), size, pool, border)
         top = Layer(pool=check_pair("template_pool", self.template_pool), pool_border=border)
-        return check_layers([parts, top], n_templates, image_size, LAYERS)
+        return check_layers([parts, top], n_templates, image_size, names=LAYERS)
 
     def _publish(self, model: NetworkModel) -> Self:
-        if len(model.network.levels) != 2 or model.network.classes.p_on is not None:
+        network = model.network
+        flat = all(level.pool.depth == len(level.window) == 1 for level in network.levels)
+        if len(network.levels) != 2 or network.classes.p_on is not None or not flat:
             raise ValueError("its network is not that of a TemplateClassifier")
         return super()._publish(model)
 

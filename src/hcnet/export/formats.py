@@ -20,6 +20,7 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import ArraySource, Node, Shape, fits, shape_text
 from hcnet.atomic_files import write_atomically
 from hcnet.checks import in_short
+from hcnet.engine.planes import feature_below
 from hcnet.estimators.files import ESTIMATORS, Estimator
 from hcnet.estimators.template_classifier import TemplateClassifier
 from hcnet.factors import HUGE
@@ -195,27 +196,51 @@ def _pool(graph: Graph, level: Level, below: str, k: int) -> str:
     """Messages up to R of level k: the best position in every window, with its prior."""
     pool, prior = level.pool, level.log_prior
     (height, width), (top, left) = pool.window, pool.offset
+    positions = height * width
     # Rows and columns that windows reach over the border, on all four sides.
     bottom = pool.size[0] + height - 1 - top - pool.below_size[0]
     right = pool.size[1] + width - 1 - left - pool.below_size[1]
-    best = prior.max(axis=2)
-    if ((prior == best[:, :, None]) | (prior <= -HUGE)).all():
+    best = prior.max(axis=3)
+    if ((prior == best[..., None]) | (prior <= -HUGE)).all():
         # Adding a number keeps the order, also when rounded: the prior may come after the maximum.
         shape = {"kernel_shape": [height, width], "pads": [top, left, bottom, right]}
         largest = graph.add("MaxPool", [below], f"maximum{k}", **shape)
+        chosen = [_chosen(graph, level, largest, d, k) for d in range(pool.depth)]
+        largest = _largest(graph, chosen, f"group{k}")
         return graph.add("Add", [largest, graph.constant(f"prior{k}", best)], f"R{k}")
     sides = graph.constant(f"sides{k}", np.array([0, 0, top, left, 0, 0, bottom, right]))
     outside = graph.constant(f"outside{k}", np.array(-HUGE, FLOAT))
     padded = graph.add("Pad", [below, sides, outside], f"padded{k}")
+    features = [_chosen(graph, level, padded, d, k) for d in range(pool.depth)]
     members = []
     axes = graph.constant(f"axes{k}", np.array([2, 3]))
-    for m, (i, j) in enumerate(np.ndindex(height, width)):
-        start = graph.constant(f"start{k}_{m}", np.array([i, j]))
-        end = graph.constant(f"end{k}_{m}", np.array([i, j]) + pool.size)
-        moved = graph.add("Slice", [padded, start, end, axes], f"moved{k}_{m}")
-        own = graph.constant(f"prior{k}_{m}", np.ascontiguousarray(prior[:, :, m]))
+    for m in range(pool.n_members):
+        at = np.array(np.unravel_index(m % positions, pool.window))
+        start = graph.constant(f"start{k}_{m}", at)
+        end = graph.constant(f"end{k}_{m}", at + pool.size)
+        moved = graph.add("Slice", [features[m // positions], start, end, axes], f"moved{k}_{m}")
+        own = graph.constant(f"prior{k}_{m}", np.ascontiguousarray(prior[..., m]))
         members.append(graph.add("Add", [moved, own], f"member{k}_{m}"))
-    return graph.add("Max", members, f"R{k}")
+    return _largest(graph, members, f"R{k}")
+
+
+def _largest(graph: Graph, members: list[str], name: str) -> str:
+    """The largest of some tensors."""
+    return members[0] if len(members) == 1 else graph.add("Max", members, name)
+
+
+def _chosen(graph: Graph, level: Level, below: str, d: int, k: int) -> str:
+    """The feature below that each channel of R chooses by depth d.
+
+    Off a line it is that at the end: another choice of the same channel, or one whose prior
+    rules it out.
+    """
+    pool = level.pool
+    if pool.depth == 1:
+        return below
+    numbers = feature_below(pool.reach, np.arange(pool.n_channels), d, pool.n_below)
+    which = graph.constant(f"features{k}_{d}", np.clip(numbers, 0, pool.n_below - 1))
+    return graph.add("Gather", [below, which], f"chosen{k}_{d}", axis=1)
 
 
 def _class_scores(graph: Graph, classes: ClassLayer, up: str, top_size: tuple[int, int]) -> str:

@@ -17,15 +17,16 @@ from numpy.typing import NDArray
 from hcnet.engine.cpu import max_pool
 from hcnet.engine.cpu_compilation import compiled, inlined, parallel
 from hcnet.engine.driver import look
-from hcnet.engine.planes import OFF, UNDECIDED
+from hcnet.engine.planes import OFF, UNDECIDED, position
 from hcnet.hierarchy.convolution import bconv, correlate
 from hcnet.hierarchy.network import Level, Network, Weights, moved
 from hcnet.images import BoolArray, FloatArray, Images, Noise
 from hcnet.messages import template_log_prior
 
-# A plane is one channel of one image; `engine.planes` has the decisions for one plane.
-_leave, _position, _gain = compiled.leave, compiled.position, compiled.gain
-_settle_plane, _cost = compiled.settle_plane, compiled.choices_log_prior
+# `engine.planes` has the decisions for a block of channels of one image.
+_count, _position, _gain = compiled.count, compiled.position, compiled.gain
+_settle_block, _cost = compiled.settle_block, compiled.choices_log_prior
+_feature_below = compiled.feature_below
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,12 +131,12 @@ def decide_pools(
 
     The `freedom` is worked out only on request.
     """
+    pool = level.pool
     choice = np.where(R, UNDECIDED, OFF).astype(np.int16)
-    taken = np.zeros((*R.shape[:2], *level.pool.below_size), np.int16)
-    cost, free = np.zeros((2, *R.shape[:2]))
-    window = (*level.pool.window, *level.pool.offset)
+    taken = np.zeros((len(R), pool.n_below, *pool.below_size), np.int16)
+    cost, free = np.zeros((2, len(R), pool.n_channels if pool.apart else 1))
     evidence = np.ascontiguousarray(below)
-    _decide(free.size, choice, evidence, level.log_prior, window, taken, cost, free, freedom)
+    _decide(free.size, choice, evidence, level.log_prior, pool.reach, taken, cost, free, freedom)
     return PoolDecision(choice, taken > 0, cost.sum(axis=1), free.sum(axis=1))
 
 
@@ -143,54 +144,65 @@ def given_decision(level: Level, choice: NDArray[np.int16]) -> PoolDecision:
     """The decision with given positions of the elements of R."""
     R, cost = choice != OFF, np.zeros(choice.shape[:2])
     n, a, r, c = np.nonzero(R)
-    np.add.at(cost, (n, a), level.log_prior[r, c, choice[R]])
+    np.add.at(cost, (n, a), level.log_prior[a % len(level.log_prior), r, c, choice[R]])
     S = moved(level, R, choice[R])
     return PoolDecision(choice, S, cost.sum(axis=1), np.zeros(len(choice)))
 
 
 @inlined
-def _open_gain(below, log_prior, window, r, c, taken):
-    """The gain of an element with its position left open: the log of a sum over all positions."""
+def _open_gain(below, prior, window, a, r, c, taken):
+    """The gain of an element with its choice left open: the log of a sum over all members."""
     best, rest = -np.inf, 0.0
     top, left, m = r - window[2], c - window[3], 0
-    for y in range(top, top + window[0]):
-        for x in range(left, left + window[1]):
-            value = _gain(below, log_prior[r, c, m], y, x, taken)
-            m += 1
-            if value > best:
-                rest, best = rest * np.exp(best - value) + 1.0, value
-            elif value > -np.inf:
-                rest += np.exp(value - best)
+    for d in range(window[4]):
+        b = _feature_below(window, a, d, below.shape[0])
+        for y in range(top, top + window[0]):
+            for x in range(left, left + window[1]):
+                value = _gain(below, prior[m], b, y, x, taken)
+                m += 1
+                if value > best:
+                    rest, best = rest * np.exp(best - value) + 1.0, value
+                elif value > -np.inf:
+                    rest += np.exp(value - best)
     return best + np.log(rest)
 
 
 @inlined
 def _freedom(choice, below, log_prior, window, taken):
     total = 0.0
-    for r in range(choice.shape[0]):
-        for c in range(choice.shape[1]):
-            member = choice[r, c]
-            if member == OFF:
-                continue
-            _leave(window, r, c, choice, taken)
-            y, x = _position(window, r, c, member)
-            total += _open_gain(below, log_prior, window, r, c, taken)
-            total -= _gain(below, log_prior[r, c, member], y, x, taken)
-            taken[y, x] += 1
+    for a in range(choice.shape[0]):
+        for r in range(choice.shape[1]):
+            for c in range(choice.shape[2]):
+                member = choice[a, r, c]
+                if member == OFF:
+                    continue
+                prior = log_prior[a % log_prior.shape[0], r, c]
+                _count(window, a, r, c, choice, taken, -1)
+                b, y, x = _position(window, below.shape[0], a, r, c, member)
+                total += _open_gain(below, prior, window, a, r, c, taken)
+                total -= _gain(below, prior[member], b, y, x, taken)
+                _count(window, a, r, c, choice, taken, 1)
     return total
 
 
 @parallel
 def _decide(first, last, choice, below, log_prior, window, taken, cost, free, freedom):
-    """Decide the planes from the first to the last."""
-    on = np.empty(choice.shape[2] * choice.shape[3], np.int32)
+    """Decide the blocks from the first to the last."""
+    blocks = cost.shape[1]
+    wide, deep = choice.shape[1] // blocks, below.shape[1] // blocks
+    on = np.empty(wide * choice.shape[2] * choice.shape[3], np.int32)
     good = np.empty(on.size, np.int32)
     for q in range(first, last):
-        n, a = q // choice.shape[1], q % choice.shape[1]
-        _settle_plane(choice[n, a], below[n, a], log_prior, window, taken[n, a], on, good)
-        cost[n, a] = _cost(choice[n, a], log_prior)
+        n, k = q // blocks, q % blocks
+        prior = log_prior
+        if blocks > 1:
+            prior = log_prior[k % log_prior.shape[0] : k % log_prior.shape[0] + 1]
+        own, at = choice[n, k * wide : (k + 1) * wide], slice(k * deep, (k + 1) * deep)
+        evidence, explained = below[n, at], taken[n, at]
+        _settle_block(own, evidence, prior, window, explained, on, good)
+        cost[n, k] = _cost(own, prior)
         if freedom:
-            free[n, a] = _freedom(choice[n, a], below[n, a], log_prior, window, taken[n, a])
+            free[n, k] = _freedom(own, evidence, prior, window, explained)
 
 
 def combined(work: Callable[..., Any], *found: Configuration) -> Configuration:
@@ -281,15 +293,14 @@ def nodes(
     }
     layers: list[list[Node]] = []
     for k, (level, W) in enumerate(zip(network.levels, weights, strict=True)):
-        (top, left), width = level.pool.offset, level.pool.window[1]
-        made = children(W)
+        pool, made = level.pool, children(W)
         own: list[Node] = []
         for f, i, j in np.argwhere(found.S[k + 1][n]):
             pixels: set[tuple[int, int, int]] = set()
             for a, r, c in made[f]:
                 at = int(a), int(i + r), int(j + c)
-                di, dj = divmod(int(found.choices[k][n][at]), width)
-                pixels |= below.get((at[0], at[1] + di - top, at[2] + dj - left), frozenset())
+                member = int(found.choices[k][n][at])
+                pixels |= below.get(position(pool.reach, pool.n_below, *at, member), frozenset())
             own.append(Node(k + 1, int(f), int(i), int(j), frozenset(pixels)))
         below = {(node.feature, node.row, node.column): node.pixels for node in own}
         layers.insert(0, own)

@@ -208,7 +208,8 @@ def improve_positions(scene: Scene, found: Configuration) -> Configuration:
             part = np.unravel_index(which, found.R[k].shape[1:])
             for member in range(levels[k].pool.n_members):
                 other = found.choices[k][(rows, *part)] != member
-                possible = levels[k].log_prior[(*part[1:], member)] > -HUGE / 2
+                prior = levels[k].log_prior
+                possible = prior[(part[0] % len(prior), *part[1:], member)] > -HUGE / 2
                 here = np.flatnonzero(other & possible)
                 if len(here) == 0:
                     continue

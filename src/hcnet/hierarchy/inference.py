@@ -124,7 +124,7 @@ def pass_messages(
     # Equal positions of a pool would leave ties, which small random differences break.
     rng = np.random.default_rng(0)
     levels = [
-        replace(level, window=level.window * perturbed_window(level.pool.window, TIES, rng))
+        replace(level, window=level.window * perturbed_window(level.pool, TIES, rng))
         for level in model.network.levels
     ]
     network = replace(model.network, levels=tuple(levels))

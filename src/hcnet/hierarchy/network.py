@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.archive import kinds
+from hcnet.engine.planes import position
 from hcnet.grid import single
 from hcnet.hierarchy.convolution import bconv
 from hcnet.images import BoolArray, FloatArray, Images, Noise
-from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolBorder, PoolLayer
+from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, FeatureOrder, PoolBorder, PoolLayer
 from hcnet.memory import check_memory
 from hcnet.messages import pool_log_prior, template_log_prior
 
@@ -34,6 +35,8 @@ P_W = 0.2
 P_W_TEMPLATES = 0.5
 # Share of a new message that a pool sends up.  `make bench NAME=choices` measures others.
 DAMPING = 0.1
+# Priors of pools that are words.
+UNIFORM, LEARNED = "uniform", "learned"
 # Elements of S and R of all layers for one image: 40 features over a page of 2500×3300 are 3e8.  A
 # file that asks for more would not be used, but fill the memory.
 MOST_ELEMENTS = 2**32
@@ -63,6 +66,18 @@ class Layer:
         Probability that a weight is on.  None: 0.2, and 0.5 in the last layer.
     damping : float, default=0.1
         Share of a new message from the pools upwards that replaces the old one while learning.
+    variants : int, default=1
+        The features of this layer come in groups of so many.  The layer above is made of groups:
+        wherever one of its elements is on, the pool chooses one feature of the group.
+    pool_features : int, default=1
+        Features below, or channels of the image, among which the pool chooses: the one that the
+        element stands for, and its neighbours.
+    feature_order : {"line", "ring"}, default="line"
+        Which features are neighbours, with `pool_features`: in a ring the last and the first are.
+    pool_prior : "uniform", "learned" or array, default="uniform"
+        How probable the choices of a pool are: numbers that need not add up to one, of a shape that
+        broadcasts to (channels, features, height, width); "learned": as often as they are chosen in
+        the training images.
 
     """
 
@@ -73,6 +88,20 @@ class Layer:
     perturbation: float = 0.0
     p_W: float | None = None
     damping: float = DAMPING
+    variants: int = 1
+    pool_features: int = 1
+    feature_order: str = "line"
+    pool_prior: Any = UNIFORM
+
+    def __post_init__(self) -> None:
+        # Layers are compared, copied and saved: an array becomes tuples, if it is one.
+        if not isinstance(self.pool_prior, str):
+            object.__setattr__(self, "pool_prior", nested(np.asarray(self.pool_prior).tolist()))
+
+
+def nested(values: Any) -> Any:
+    """Lists in lists as tuples in tuples."""
+    return tuple(map(nested, values)) if isinstance(values, list) else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +115,9 @@ class CheckedLayer:
     perturbation: float
     p_W: float
     damping: float
+    depth: int = 1  # features below that a pool chooses from
+    feature_order: FeatureOrder = "groups"
+    pool_prior: Any = UNIFORM  # or LEARNED, or relative probabilities of four dimensions
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +126,13 @@ class Level:
 
     pool: PoolLayer
     features: FeatureLayer
-    window: NDArray[np.float64]  # relative probabilities of the positions of a pool
+    # Relative probabilities of the choices of a pool: (channels or 1, depth, height, width).
+    window: NDArray[np.float64]
     p_W: float
 
     @cached_property
     def log_prior(self) -> FloatArray:
-        """Log-probabilities of the members of all pools, (height, width, members)."""
+        """Log-probabilities of all members of pools: (channels or 1, height, width, members)."""
         return single(pool_log_prior(self.pool, self.window))
 
     def __getstate__(self) -> dict[str, object]:
@@ -124,7 +157,7 @@ class Network:
     @property
     def n_channels(self) -> int:
         """Channels of the images."""
-        return self.levels[0].pool.n_channels
+        return self.levels[0].pool.n_below
 
     @property
     def image_size(self) -> tuple[int, int]:
@@ -179,24 +212,31 @@ def build_network(
     """The network over images of a size, its pools perturbed as the layers ask for."""
     levels = []
     for layer in layers:
-        pool = PoolLayer(n_channels, layer.pool, image_size, layer.pool_border)
+        order = layer.depth, layer.feature_order
+        pool = PoolLayer(n_channels, layer.pool, image_size, layer.pool_border, *order)
         features = FeatureLayer(
-            layer.n_features, n_channels, layer.size or pool.size, pool.size, "valid"
+            layer.n_features, pool.n_channels, layer.size or pool.size, pool.size, "valid"
         )
-        window = perturbed_window(layer.pool, layer.perturbation, rng)
+        window = perturbed_window(pool, layer.perturbation, rng)
+        if not isinstance(layer.pool_prior, str):
+            window = window * layer.pool_prior
         levels.append(Level(pool, features, window, layer.p_W))
         n_channels, image_size = layer.n_features, features.placement_size
     return Network(tuple(levels), classes, noise)
 
 
 def perturbed_window(
-    window: tuple[int, int], perturbation: float, rng: np.random.Generator
+    pool: PoolLayer, perturbation: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Relative probabilities of the positions of a pool; none is more probable than the centre."""
-    p = np.ones(window)
+    """Relative probabilities of the choices of a pool; none is more probable than the centre.
+
+    Every variant has a centre.
+    """
+    p = np.ones((1, pool.depth, *pool.window))
     if perturbation > 0:
-        p -= perturbation * rng.random(window)
-        p[(window[0] - 1) // 2, (window[1] - 1) // 2] = 1.0
+        p -= perturbation * rng.random(p.shape)
+        depths = slice(None) if pool.feature_order == "groups" else pool.reach[6]
+        p[:, depths, (pool.window[0] - 1) // 2, (pool.window[1] - 1) // 2] = 1.0
     return p
 
 
@@ -205,7 +245,8 @@ def explaining_memory(network: Network) -> int:
     elements = 0
     for level in network.levels:
         pool, layer = level.pool, level.features
-        elements += pool.n_channels * (math.prod(pool.below_size) + math.prod(pool.size))
+        elements += pool.n_below * math.prod(pool.below_size)
+        elements += pool.n_channels * math.prod(pool.size)
         elements += layer.n_features * math.prod(layer.placement_size)
     return ELEMENT_BYTES * elements
 
@@ -239,9 +280,8 @@ def sample(
     """
     sparse = [S]
     for level, W in zip(reversed(network.levels), reversed(weights), strict=True):
-        R, (h, w) = bconv(sparse[0], W), level.pool.window
-        still = clean and level is network.levels[0]
-        members = (h - 1) // 2 * w + (w - 1) // 2 if still else _members(level, R, rng)
+        R, still = bconv(sparse[0], W), clean and level is network.levels[0]
+        members = level.pool.centre if still else _members(level, R, rng)
         sparse.insert(0, moved(level, R, members))
     if clean:
         return sparse[0], sparse
@@ -267,18 +307,19 @@ def sample_templates(
 
 
 def _members(level: Level, R: BoolArray, rng: np.random.Generator) -> NDArray[np.int64]:
-    """A random position of its pool for every active element of R."""
-    _, _, r, c = np.nonzero(R)
-    p = np.exp(level.log_prior[r, c].astype(float)).cumsum(axis=1)
+    """A random member of its pool for every active element of R."""
+    _, a, r, c = np.nonzero(R)
+    prior = level.log_prior[a % len(level.log_prior), r, c]
+    p = np.exp(prior.astype(float)).cumsum(axis=1)
     return np.asarray((rng.random((len(r), 1)) * p[:, -1:] >= p).sum(axis=1))
 
 
 def moved(level: Level, R: BoolArray, members: NDArray[Any] | int) -> BoolArray:
-    """The S below, with every active element of R at this position of its pool."""
+    """The S below, with every active element of R at this member of its pool."""
+    pool = level.pool
     n, a, r, c = np.nonzero(R)
-    i, j = np.divmod(members, level.pool.window[1])
-    S = np.zeros((*R.shape[:2], *level.pool.below_size), bool)
-    S[n, a, r + i - level.pool.offset[0], c + j - level.pool.offset[1]] = True
+    S = np.zeros((len(R), pool.n_below, *pool.below_size), bool)
+    S[(n, *position(pool.reach, pool.n_below, a, r, c, members))] = True
     return S
 
 
@@ -293,6 +334,7 @@ class NetworkModel:
 
 class _StoredLevel(NamedTuple):
     pool_border: PoolBorder
+    feature_order: FeatureOrder
     p_W: float
     window: NDArray[np.float64]
     weights: BoolArray
@@ -316,7 +358,7 @@ def _to_file(model: NetworkModel) -> _StoredNetwork:
             f"such labels, or rename the classes: with_class_layer(classes=…)."
         )
     levels = [
-        _StoredLevel(level.pool.border, level.p_W, level.window, W)
+        _StoredLevel(level.pool.border, level.pool.feature_order, level.p_W, level.window, W)
         for level, W in zip(network.levels, model.weights, strict=True)
     ]
     classes = network.classes
@@ -333,7 +375,9 @@ def _from_file(stored: _StoredNetwork) -> NetworkModel:
         levels.append(level)
         elements += level.features.n_features * level.features.n_positions
         pools = level.pool.size[0] * level.pool.size[1]
-        elements += channels * (below[0] * below[1] + pools) + pools * level.pool.n_members
+        elements += channels * below[0] * below[1] + level.pool.n_channels * pools
+        priors = level.pool.n_channels if level.pool.depth > 1 else len(level.window)
+        elements += priors * pools * level.pool.n_members
         if elements > MOST_ELEMENTS:
             raise ValueError(f"its layers have more than {MOST_ELEMENTS} elements per image")
         channels, below = level.features.n_features, level.features.placement_size
@@ -350,13 +394,18 @@ def _from_file(stored: _StoredNetwork) -> NetworkModel:
 def _level(about: _StoredLevel, channels: int, below: tuple[int, int]) -> Level:
     n_features, n_channels, *(height, width) = about.weights.shape
     window = about.window
-    if not 1 <= window.size <= MOST_MEMBERS:
-        raise ValueError(f"its pools have {window.size} positions")
-    pool = PoolLayer(channels, (window.shape[0], window.shape[1]), below, about.pool_border)
-    fits = 0 < height <= pool.size[0] and 0 < width <= pool.size[1]
-    if not fits or not n_features or n_channels != channels or not channels:
+    own, depth, *positions = window.shape
+    if not 1 <= depth * positions[0] * positions[1] <= MOST_MEMBERS:
+        raise ValueError(f"its pools have {depth * positions[0] * positions[1]} members")
+    shape = (positions[0], positions[1]), below, about.pool_border
+    pool = PoolLayer(channels, *shape, depth, about.feature_order)
+    fits = 0 < height <= pool.size[0] and 0 < width <= pool.size[1] and depth <= channels
+    whole = about.feature_order != "groups" or channels % depth == 0
+    if not fits or not whole or not n_features or n_channels != pool.n_channels or not channels:
         raise ValueError("its layers do not fit on each other")
-    features = FeatureLayer(n_features, channels, (height, width), pool.size, "valid")
+    if own not in (1, pool.n_channels):
+        raise ValueError(f"its pools have priors of {own} channels instead of {pool.n_channels}")
+    features = FeatureLayer(n_features, n_channels, (height, width), pool.size, "valid")
     return Level(pool, features, window, about.p_W)
 
 
@@ -375,8 +424,9 @@ _NOISE = kinds.probability(most=kinds.BELOW_HALF)
 _LEVEL = kinds.object_of(
     _StoredLevel,
     pool_border=kinds.choice(*get_args(PoolBorder)),
+    feature_order=kinds.choice(*get_args(FeatureOrder)),
     p_W=kinds.probability(),
-    window=kinds.array(np.float64, (None, None), math.ulp(0), kinds.LARGEST_SIDE),
+    window=kinds.array(np.float64, (None,) * 4, math.ulp(0), kinds.LARGEST_SIDE),
     weights=kinds.binary_array((None, None, None, None)),
 )
 NETWORK_MODEL = kinds.converted(

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.cpu import max_pool
+from hcnet.engine.planes import feature_below
 from hcnet.factors import HUGE
 from hcnet.hierarchy.convolution import correlate, elements
 from hcnet.hierarchy.network import Level, Network, Weights, explaining_memory, in_batches
 from hcnet.images import BoolArray, FloatArray, Images
+from hcnet.layers import PoolLayer
 from hcnet.messages import class_log_prior
 from hcnet.templates.template_kernels import count_shifts, match_all
 
@@ -69,7 +71,7 @@ def shifted_windows(
         count_shifts(batch.pixels, tables, templates[rows], counts)
     windows = [network.levels[0].window]
     for level, count in zip(network.levels[1:], counts[1:], strict=True):
-        own = count[: level.pool.n_members].reshape(level.pool.window)
+        own = count[: level.pool.n_members].reshape(level.window.shape)
         windows.append(own / own.max())
     return windows
 
@@ -86,14 +88,16 @@ def _tables(network: Network, weights: Weights, images: Images) -> tuple[object,
     message = lowest = max_pool(levels[0].pool, log_priors[0], message)
     up: list[FloatArray] = []
     floors: list[FloatArray] = []  # (images, features): the cost of a hidden part
-    everything = -lacking
+    everything = _easiest(levels[0].pool, -lacking)
     for k in range(1, len(levels)):
         up.append(correlate(message, weights[k - 1]))
         everything = everything @ weights[k - 1].sum(axis=(2, 3)).T
-        floors.append((HIDDEN * everything).astype(np.float32))
+        everything = _easiest(levels[k].pool, everything)
+        floor = (HIDDEN * everything).astype(np.float32)
         if k < len(levels) - 1:  # the kernels pool what the templates need
             message = max_pool(levels[k].pool, log_priors[k], up[-1])
-            message = np.maximum(message, floors[-1][:, :, None, None])
+            message = np.maximum(message, floor[:, :, None, None])
+        floors.append(np.pad(floor, ((0, 0), (0, levels[k].pool.n_below - floor.shape[1]))))
     flat = [message.reshape(n, message[0].size) for message in up]
     flat = flat or [np.zeros((n, 0), np.float32)]  # for a network of one level
     counts = [W.sum(axis=(1, 2, 3)) for W in weights]
@@ -103,9 +107,9 @@ def _tables(network: Network, weights: Weights, images: Images) -> tuple[object,
         np.concatenate([elements(W)[1:] for W in weights], axis=1).T.copy(),
     )
     pools = (
-        np.array([[*level.pool.window, *level.pool.offset] for level in levels]),
-        np.array([level.pool.below_size for level in levels]),
-        np.array([level.pool.size[1] for level in levels]),
+        np.array([level.pool.reach for level in levels]),
+        np.array([(level.pool.n_below, *level.pool.below_size) for level in levels]),
+        np.array([prior.shape[:3] for prior in log_priors]),
         np.cumsum([0, *(prior.size for prior in log_priors[:-1])]),
         np.concatenate([prior.ravel() for prior in log_priors]),
     )
@@ -118,6 +122,16 @@ def _tables(network: Network, weights: Weights, images: Images) -> tuple[object,
         pools,
         1 + int(sum(count.max(initial=0) for count in counts)),
     )
+
+
+def _easiest(pool: PoolLayer, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The largest value of the features that each channel of R can choose: (images, channels)."""
+    found = np.full((len(values), pool.n_channels), -np.inf)
+    for d in range(pool.depth):
+        below = feature_below(pool.reach, np.arange(pool.n_channels), d, pool.n_below)
+        inside = (below >= 0) & (below < pool.n_below)
+        found[:, inside] = np.maximum(found[:, inside], values[:, below[inside]])
+    return found
 
 
 def channel_costs(
@@ -140,5 +154,5 @@ def _relative(level: Level) -> FloatArray:
 
     The number of positions in a pool must not count in a match.
     """
-    relative = level.log_prior - level.log_prior.max(axis=2, keepdims=True)
+    relative = level.log_prior - level.log_prior.max(axis=3, keepdims=True)
     return np.asarray(np.maximum(relative, -HUGE))

@@ -7,8 +7,9 @@ the threshold above which a feature below the templates counts as present; ``fea
 and ``depth``, the most features that are ever on the stack.
 
 ``features`` are all levels in flat arrays: the first feature of each level, the first element of
-each feature, and the elements (channel, row, column).  ``pools`` are per level the window (height,
-width, offset), the size of the grid below, the columns of R, and where its ``log_priors`` begin.
+each feature, and the elements (channel, row, column).  ``pools`` are per level the window (as in
+`engine.planes`), features and size of the S below, and of its ``log_priors`` the shape and where
+they begin.
 
 The search explains an image by parts, and fits a part to its placements.
 ``on`` (channels, height, width) are the pixels of an image to explain; ``lacks`` (channels, rows,
@@ -22,10 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from hcnet.engine.cpu_compilation import kept
+from hcnet.engine.cpu_compilation import compiled, kept
 from hcnet.engine.threads import over_threads
 
 _kernel: Any = kept(nogil=True)
+_feature_below = compiled.feature_below
 
 
 @over_threads
@@ -74,8 +76,9 @@ def _follow(lowest, messages, begins, hidden, features, pools, stack, name, mark
     """Mark the pixels that the template on the ``stack`` can explain; return its score."""
     first, start, elements = features
     # Read once: a view of an array costs more than the work on it.
-    h, w, top, left = pools[0][0]
-    height, width = mark.shape[1:]
+    window = pools[0][0]
+    h, w, top, left, deep = window[0], window[1], window[2], window[3], window[4]
+    channels, height, width = mark.shape
     k, total = 1, 0.0
     while k:
         k -= 1
@@ -85,18 +88,22 @@ def _follow(lowest, messages, begins, hidden, features, pools, stack, name, mark
         for e in range(start[f], start[f + 1]):
             a, y, x = elements[e, 0], r + elements[e, 1], c + elements[e, 2]
             if level == 0:
-                for row in range(max(y - top, 0), min(y - top + h, height)):
-                    for column in range(max(x - left, 0), min(x - left + w, width)):
-                        mark[a, row, column] = name
+                for d in range(deep):
+                    b = _feature_below(window, a, d, channels)
+                    if not 0 <= b < channels:
+                        continue
+                    for row in range(max(y - top, 0), min(y - top + h, height)):
+                        for column in range(max(x - left, 0), min(x - left + w, width)):
+                            mark[b, row, column] = name
                 if len(first) == 1:
                     total += lowest[a, y, x]
                 continue
-            value, member, row, column = _best_member(level, a, y, x, below, pools)
+            value, member, b, row, column = _best_member(level, a, y, x, below, pools)
             floor = hidden[first[level - 1] + a]
             if level == len(first) - 1:
                 total += max(value, floor)
             if value > floor:
-                stack[k, 0], stack[k, 1] = level - 1, a
+                stack[k, 0], stack[k, 1] = level - 1, b
                 stack[k, 2], stack[k, 3] = row, column
                 k += 1
                 if member < shifts.shape[1]:
@@ -106,21 +113,29 @@ def _follow(lowest, messages, begins, hidden, features, pools, stack, name, mark
 
 @_kernel
 def _best_member(level, a, y, x, message, pools):
-    """The best position of an element of R: its value, member, row and column; first of equals."""
-    window, below, columns, prior, log_priors = pools
-    h, w, top, left = window[level, 0], window[level, 1], window[level, 2], window[level, 3]
-    height, width = below[level, 0], below[level, 1]
-    at = prior[level] + (y * columns[level] + x) * h * w
-    best, member, row, column = -np.inf, 0, 0, 0
-    for i in range(h):
-        for j in range(w):
-            r, c = y + i - top, x + j - left
-            if not (0 <= r < height and 0 <= c < width):
-                continue
-            value = message[(a * height + r) * width + c] + log_priors[at + i * w + j]
-            if value > best:
-                best, member, row, column = value, i * w + j, r, c
-    return best, member, row, column
+    """The best member for an element of R: value, number, feature, row, column; first of equals."""
+    windows, below, priors, prior, log_priors = pools
+    window = windows[level]
+    h, w, top, left, depth = window[0], window[1], window[2], window[3], window[4]
+    features, height, width = below[level, 0], below[level, 1], below[level, 2]
+    channel = a % priors[level, 0]
+    at = (channel * priors[level, 1] + y) * priors[level, 2] + x
+    at = prior[level] + at * depth * h * w
+    best, member, feature, row, column = -np.inf, 0, 0, 0, 0
+    for d in range(depth):
+        b = _feature_below(window, a, d, features)
+        if not 0 <= b < features:
+            continue
+        for i in range(h):
+            for j in range(w):
+                r, c = y + i - top, x + j - left
+                if not (0 <= r < height and 0 <= c < width):
+                    continue
+                m = (d * h + i) * w + j
+                value = message[(b * height + r) * width + c] + log_priors[at + m]
+                if value > best:
+                    best, member, feature, row, column = value, m, b, r, c
+    return best, member, feature, row, column
 
 
 @over_threads

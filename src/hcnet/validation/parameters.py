@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 import unicodedata
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from warnings import warn
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
+from hcnet.archive.kinds import LARGEST_SIDE
 from hcnet.checks import (
     as_array,
     check_choice,
@@ -24,9 +25,16 @@ from hcnet.checks import (
 )
 from hcnet.engine.engines import DEFAULT_ENGINE, Engine, ReadyEngine
 from hcnet.hierarchy.inference import METHODS, Inference
-from hcnet.hierarchy.network import P_W, P_W_TEMPLATES, CheckedLayer, Layer
+from hcnet.hierarchy.network import LEARNED, P_W, P_W_TEMPLATES, UNIFORM, CheckedLayer, Layer
 from hcnet.images import BoolArray, Noise
-from hcnet.layers import MOST_MEMBERS, ClassLayer, FeatureLayer, PoolLayer, equal_classes
+from hcnet.layers import (
+    MOST_MEMBERS,
+    ClassLayer,
+    FeatureLayer,
+    FeatureOrder,
+    PoolLayer,
+    equal_classes,
+)
 from hcnet.learning.learn import LearningOptions
 from hcnet.names import DEVICE_NAMES, ENGINE_NAMES, EXACT_ALGORITHMS, SCHEDULE_NAMES
 from hcnet.objective import Priors
@@ -178,22 +186,99 @@ def check_layers(
     layers: Sequence[Layer],
     n_templates: int,
     image_size: tuple[int, int],
+    n_channels: int | None = None,
     names: Sequence[str] = (),
 ) -> list[CheckedLayer]:
-    """Layers that fit on each other and on the image; `names` are for messages."""
+    """Layers that fit on each other and on the image; `names` are for messages.
+
+    `n_channels` are those of the images, None if they are not known yet.
+    """
     if isinstance(layers, Layer) or not isinstance(layers, Sequence) or not len(layers):
         raise ValueError(
             f"layers must be a list of hcnet.Layer from the image upwards, got {layers!r}; the "
             f"last one holds the templates, for example [Layer(16, size=9), Layer()]."
         )
-    checked = []
+    checked: list[CheckedLayer] = []
+    variants = 1
     for k, layer in enumerate(layers):
         if not isinstance(layer, Layer):
             raise TypeError(f"layers[{k}] must be an hcnet.Layer, got {layer!r}.")
         last, name = k == len(layers) - 1, names[k] if names else f"layers[{k}]"
-        checked.append(_check_layer(layer, name, n_templates if last else None))
+        one = _check_layer(layer, name, n_templates if last else None)
+        depth, order = _check_depth(layer, name, variants)
+        below = checked[-1].n_features if checked else n_channels
+        if depth * one.pool[0] * one.pool[1] > MOST_MEMBERS:
+            across = f"{depth} features of " if depth > 1 else ""
+            raise ValueError(
+                f"{name}.pool must have at most {MOST_MEMBERS} choices, got {across}"
+                f"{one.pool[0]}×{one.pool[1]} positions; choose a smaller window."
+            )
+        one = replace(one, depth=depth, feature_order=order)
+        if below is not None and depth > below:
+            raise ValueError(
+                f"{name}.pool_features must be at most {below}, the number of "
+                f"{'features below' if checked else 'channels of the images'}, got {depth}."
+            )
+        checked.append(replace(one, pool_prior=_check_prior(layer.pool_prior, name, one, below)))
+        variants = _check_variants(layer, name, one.n_features, last)
         image_size = _fit(checked[-1], name, image_size)
     return checked
+
+
+def _check_variants(layer: Layer, name: str, n_features: int, last: bool) -> int:
+    """Features of a group."""
+    variants = check_count(f"{name}.variants", layer.variants)
+    if last and variants > 1:
+        raise ValueError(
+            f"{name}.variants must be 1 in the last layer, got {variants}: its templates are the "
+            f"variants of their classes already; choose templates_per_class."
+        )
+    if n_features % variants:
+        raise ValueError(
+            f"{name}.n_features must be a multiple of its variants, {variants}, got {n_features}; "
+            f"it counts the features of all groups."
+        )
+    return variants
+
+
+def _check_depth(layer: Layer, name: str, variants: int) -> tuple[int, FeatureOrder]:
+    """Features that a pool chooses from, and which these are; the layer below has `variants`."""
+    depth = check_count(f"{name}.pool_features", layer.pool_features)
+    order: Any = check_choice(f"{name}.feature_order", layer.feature_order, ("line", "ring"))
+    if depth == 1:
+        return variants, "groups"
+    if variants > 1:
+        raise ValueError(
+            f"{name}.pool_features must be 1 above a layer with variants, got {depth}: its pool "
+            f"chooses among the variants of a group."
+        )
+    return depth, order
+
+
+def _check_prior(prior: Any, name: str, layer: CheckedLayer, below: int | None) -> Any:
+    """The prior of a pool: a word, or relative probabilities of four dimensions."""
+    if isinstance(prior, str):
+        return check_choice(f"{name}.pool_prior", prior, (UNIFORM, LEARNED))
+    shape = (layer.depth, *layer.pool)
+    try:
+        given = np.asarray(prior, float)
+        window = given.reshape((1,) * (4 - given.ndim) + given.shape)
+        window = np.broadcast_to(window, (len(window), *shape))
+        channels = below and (below // layer.depth if layer.feature_order == "groups" else below)
+        fits = channels is None or len(window) in (1, channels)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{name}.pool_prior must be 'uniform', 'learned', or numbers of a shape that "
+            f"broadcasts to (channels, {', '.join(map(str, shape))}), got {reprlib.repr(prior)}."
+        )
+    if not (np.isfinite(window) & (window > 0) & (window <= LARGEST_SIDE)).all():
+        raise ValueError(
+            f"{name}.pool_prior must hold numbers above 0 and at most {LARGEST_SIDE}, which need "
+            f"not add up to one, got {reprlib.repr(prior)}."
+        )
+    return window.copy()
 
 
 def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLayer:
@@ -214,11 +299,6 @@ def _check_layer(layer: Layer, name: str, n_templates: int | None) -> CheckedLay
     if p_W is None:
         p_W = P_W if n_templates is None else P_W_TEMPLATES
     pool = check_pair(f"{name}.pool", layer.pool)
-    if pool[0] * pool[1] > MOST_MEMBERS:
-        raise ValueError(
-            f"{name}.pool must have at most {MOST_MEMBERS} positions, got {pool[0]}×{pool[1]}; "
-            f"choose a smaller window."
-        )
     border: Any = check_choice(f"{name}.pool_border", layer.pool_border, ("full", "same"))
     return CheckedLayer(
         n_features=n_templates or n_features or 0,

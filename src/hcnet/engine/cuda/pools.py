@@ -1,7 +1,7 @@
 """Pooling layers and the class layer on a GPU: messages, and decisions with given weights.
 
-One thread computes an element of S or R; in `_settle`, where elements of a plane compete, one
-thread computes a plane.
+One thread computes an element of S or R; in `_settle`, where elements of a block of channels
+compete, one thread computes a block.
 """
 
 from __future__ import annotations
@@ -25,48 +25,54 @@ from hcnet.messages import PoolMessages
 
 _or_to_U, _or_to_S, _class_to_S = compiled.or_to_U, compiled.or_to_S, compiled.class_to_S
 _pool_to_R, _pool_to_U = compiled.pool_to_R, compiled.pool_to_U
-_max_pool, _settle_plane = compiled.max_pool, compiled.settle_plane
+_max_pool, _settle_block = compiled.max_pool, compiled.settle_block
 _choices_log_prior = compiled.choices_log_prior
 
 
 @inlined
-def _element(z, planes):
-    """Plane, row and column of element z."""
-    line = z // planes.shape[2]
-    return line // planes.shape[1], line % planes.shape[1], z % planes.shape[2]
+def _element(z, elements):
+    """Image, channel, row and column of element z."""
+    line = z // elements.shape[3]
+    plane = line // elements.shape[2]
+    return (
+        plane // elements.shape[1],
+        plane % elements.shape[1],
+        line % elements.shape[2],
+        z % elements.shape[3],
+    )
 
 
 @functools.cache
 def pool_kernels(members: int) -> SimpleNamespace:
-    """Kernels for windows of `members` positions; they work on planes (`planes_of`)."""
+    """Kernels for windows of `members` choices."""
 
     @kernel
     def or_to_U(below, from_pool, to_U, window):
         t = cuda.local.array(members, Number)
         for z in range(cuda.grid(1), below.size, cuda.gridsize(1)):
-            k, y, x = _element(z, below)
-            _or_to_U(y, x, below[k], from_pool[k], to_U[k], window, t)
+            n, b, y, x = _element(z, below)
+            _or_to_U(b, y, x, below[n], from_pool[n], to_U[n], window, t)
 
     @kernel
     def pool_to_U(to_U, above, log_prior, from_pool):
         t = cuda.local.array(members, Number)
         for z in range(cuda.grid(1), above.size, cuda.gridsize(1)):
-            k, r, c = _element(z, above)
-            _pool_to_U(r, c, to_U[k], above[k], log_prior, from_pool[k], t)
+            n, a, r, c = _element(z, above)
+            _pool_to_U(a, r, c, to_U[n], above[n], log_prior, from_pool[n], t)
 
     @kernel
     def or_to_S(from_pool, down, window):
         t = cuda.local.array(members, Number)
         for z in range(cuda.grid(1), down.size, cuda.gridsize(1)):
-            k, y, x = _element(z, down)
-            _or_to_S(y, x, from_pool[k], down[k], window, t)
+            n, b, y, x = _element(z, down)
+            _or_to_S(b, y, x, from_pool[n], down[n], window, t)
 
     @kernel
     def max_pool(below, log_prior, to_R, window):
         t = cuda.local.array(members, Number)
         for z in range(cuda.grid(1), to_R.size, cuda.gridsize(1)):
-            k, r, c = _element(z, to_R)
-            _max_pool(r, c, below[k], log_prior, to_R[k], window, t)
+            n, a, r, c = _element(z, to_R)
+            _max_pool(a, r, c, below[n], log_prior, to_R[n], window, t)
 
     return SimpleNamespace(or_to_U=or_to_U, pool_to_U=pool_to_U, or_to_S=or_to_S, max_pool=max_pool)
 
@@ -74,8 +80,8 @@ def pool_kernels(members: int) -> SimpleNamespace:
 @kernel
 def _run_pool_to_R(to_U, log_prior, to_R, damping):
     for z in range(cuda.grid(1), to_R.size, cuda.gridsize(1)):
-        k, r, c = _element(z, to_R)
-        _pool_to_R(r, c, to_U[k], log_prior, to_R[k], damping)
+        n, a, r, c = _element(z, to_R)
+        _pool_to_R(a, r, c, to_U[n], log_prior, to_R[n], damping)
 
 
 @kernel
@@ -93,27 +99,25 @@ class CUDAPools:
 
     def or_to_U(self, pools: PoolMessages, below: DeviceArray) -> None:
         """Messages from OR to U, given the messages up to the S below."""
-        planes = planes_of(below, pools.from_pool, pools.to_U)
-        launch(pool_kernels(pools.layer.n_members).or_to_U, below.size, *planes, pools.window)
+        work = pool_kernels(pools.layer.n_members).or_to_U
+        launch(work, below.size, below, pools.from_pool, pools.to_U, pools.window)
 
     def pool_to_R(self, pools: PoolMessages, damping: float) -> float:
         """Messages from POOL to R; the largest change of one."""
-        before = arrays.copied(pools.to_R)
-        to_U, to_R = planes_of(pools.to_U, pools.to_R)
-        launch(_run_pool_to_R, to_R.size, to_U, pools.log_prior, to_R, pool_share(damping))
+        before, share = arrays.copied(pools.to_R), pool_share(damping)
+        launch(_run_pool_to_R, before.size, pools.to_U, pools.log_prior, pools.to_R, share)
         return arrays.largest(pools.to_R, before)
 
     def pool_to_U(self, pools: PoolMessages, above: DeviceArray) -> None:
         """Messages from POOL to U, given the messages that come down to R."""
-        to_U, down, from_pool = planes_of(pools.to_U, above, pools.from_pool)
         work = pool_kernels(pools.layer.n_members).pool_to_U
-        launch(work, above.size, to_U, down, pools.log_prior, from_pool)
+        launch(work, above.size, pools.to_U, above, pools.log_prior, pools.from_pool)
 
     def or_to_S(self, pools: PoolMessages) -> DeviceArray:
         """Messages from OR down to the S below."""
-        down = arrays.empty((*pools.to_R.shape[:2], *pools.layer.below_size))
-        planes = planes_of(pools.from_pool, down)
-        launch(pool_kernels(pools.layer.n_members).or_to_S, down.size, *planes, pools.window)
+        layer = pools.layer
+        down = arrays.empty((pools.to_R.shape[0], layer.n_below, *layer.below_size))
+        launch(pool_kernels(layer.n_members).or_to_S, down.size, pools.from_pool, down, layer.reach)
         return down
 
     def class_to_S(self, log_prior: DeviceArray, up: DeviceArray, exclusive: bool) -> DeviceArray:
@@ -122,11 +126,6 @@ class CUDAPools:
         rows = down.reshape(up.shape[0], up.size // up.shape[0])
         launch(_run_class_to_S, len(rows), rows, log_prior, exclusive)
         return down
-
-
-def planes_of(*grids: DeviceArray) -> tuple[DeviceArray, ...]:
-    """Views with images and channels as one axis: element z is in plane z // (rows · columns)."""
-    return tuple(x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]) for x in grids)
 
 
 class DeviceLevel:
@@ -141,7 +140,8 @@ class DeviceLevel:
     ) -> None:
         """A level without weights."""
         n, channels, n_features = n_images, pool.n_channels, features.n_features
-        shape, planes = (n, channels, *pool.size), (n * channels, int(np.prod(pool.size)))
+        shape, blocks = (n, channels, *pool.size), channels if pool.apart else 1
+        work = n * blocks, channels // blocks * int(np.prod(pool.size))
         self.pool, self.features, self.log_prior = pool, features, hold(log_prior)
         # Weights that are on: their number for every feature, and their offsets in R from the
         # placement's first element.
@@ -151,9 +151,9 @@ class DeviceLevel:
         self.up = empty((n, n_features, *features.placement_size))  # messages up to S
         self.R, self.choice = empty(shape, np.uint8), empty(shape, np.int16)
         # How many explain each element of the S below.
-        self.taken = empty((n, channels, *pool.below_size), np.int16)
-        self.scratch = empty(planes, np.int32), empty(planes, np.int32)
-        self.costs = empty((n, channels), np.float64)  # log-probability of the choices
+        self.taken = empty((n, pool.n_below, *pool.below_size), np.int16)
+        self.scratch = empty(work, np.int32), empty(work, np.int32)
+        self.costs = empty((n, blocks), np.float64)  # log-probability of the choices
 
     def weigh(self, W: BoolArray) -> None:
         """Set the weights: (features, channels, height, width)."""
@@ -162,15 +162,10 @@ class DeviceLevel:
         size = self.features.feature_size
         launch(_list_on, on.size, on, size, self.pool.size, self.counts, self.where)
 
-    @property
-    def _window(self) -> tuple[int, int, int, int]:
-        return (*self.pool.window, *self.pool.offset)
-
     def forward(self, below: DeviceArray) -> DeviceArray:
         """Messages up to S, given those to the S below, as if no message came down."""
-        (planes,), (to_R,) = planes_of(below), planes_of(self.to_R)
         work = pool_kernels(self.pool.n_members).max_pool
-        launch(work, to_R.size, planes, self.log_prior, to_R, self._window)
+        launch(work, self.to_R.size, below, self.log_prior, self.to_R, self.pool.reach)
         listed = self.counts, self.where
         launch(_correlate, self.up.size, flat(self.to_R), self.to_R.shape, *listed, self.up)
         return self.up
@@ -181,9 +176,8 @@ class DeviceLevel:
         arrays.clear(self.taken)
         listed = self.counts, self.where
         launch(_place, S.size, S, self.to_R.shape, *listed, flat(self.R))
-        R, choice, evidence, taken = planes_of(self.R, self.choice, below, self.taken)
-        planes = R, choice, evidence, self.log_prior, self._window, taken, *self.scratch
-        launch(_settle, len(R), *planes, flat(self.costs))
+        elements = self.R, self.choice, below, self.log_prior, self.pool.reach, self.taken
+        launch(_settle, self.costs.size, *elements, *self.scratch, self.costs)
         return self.taken
 
     def log_priors(self) -> NDArray[np.float64]:
@@ -237,13 +231,22 @@ def _place(S, shape, counts, where, R):
 
 @kernel
 def _settle(R, choice, below, log_prior, window, taken, on, good, costs):
-    rows, columns = R.shape[1], R.shape[2]
-    for k in range(cuda.grid(1), R.shape[0], cuda.gridsize(1)):
-        for r in range(rows):
-            for c in range(columns):
-                choice[k, r, c] = UNDECIDED if R[k, r, c] else OFF
-        _settle_plane(choice[k], below[k], log_prior, window, taken[k], on[k], good[k])
-        costs[k] = _choices_log_prior(choice[k], log_prior)
+    blocks = costs.shape[1]
+    wide, deep = R.shape[1] // blocks, below.shape[1] // blocks
+    for k in range(cuda.grid(1), costs.size, cuda.gridsize(1)):
+        n, block = k // blocks, k % blocks
+        for a in range(block * wide, (block + 1) * wide):
+            for r in range(R.shape[2]):
+                for c in range(R.shape[3]):
+                    choice[n, a, r, c] = UNDECIDED if R[n, a, r, c] else OFF
+        prior = log_prior
+        if blocks > 1:
+            first = block % log_prior.shape[0]
+            prior = log_prior[first : first + 1]
+        own = choice[n, block * wide : (block + 1) * wide]
+        at = slice(block * deep, (block + 1) * deep)
+        _settle_block(own, below[n, at], prior, window, taken[n, at], on[k], good[k])
+        costs[n, block] = _choices_log_prior(own, prior)
 
 
 @kernel

@@ -13,6 +13,7 @@ from PIL import Image
 from hcnet import HCN, FeatureLearner, Layer
 from hcnet.datasets import two_bars
 from hcnet.engine.driver import Record
+from hcnet.layers import PoolLayer
 from hcnet.plotting import (
     plot_confusion,
     plot_history,
@@ -31,6 +32,7 @@ from hcnet.plotting.drawing import (
     MISSING,
     PALE,
     PALETTE,
+    choices_of,
     draw_places,
     drawn_features,
     text_image,
@@ -157,7 +159,7 @@ def test_a_network_has_a_row_per_layer_and_is_drawn_down_to_the_pixels():
     W2 = np.zeros((1, 2, 1, 2), bool)
     W2[0, 0, 0, 0] = W2[0, 1, 0, 1] = True
     # R² is 1×2; its pools put S¹ on a 3×4 grid, features on row 1, columns 1 and 2.
-    (top,) = drawn_features([W1, W2], [(3, 3), (3, 3)])
+    (top,) = drawn_features([W1, W2], [PoolLayer(2, (3, 3), (9, 9))] * 2)
     wanted = [[0, 0, 0, 0, 0], [0, 1, 3, 0, 0], [0, 0, 2, 0, 0], [0, 0, 0, 0, 0]]
     np.testing.assert_array_equal(top, wanted)
     model = HCN([Layer(2, size=2), Layer(size=(1, 2))], 1).set_weights([W1, W2], (8, 9))
@@ -165,6 +167,23 @@ def test_a_network_has_a_row_per_layer_and_is_drawn_down_to_the_pixels():
     for f in range(2):
         share = (picture == PALETTE[f]).all(axis=2).sum()
         assert share == 100 * (W1[f].sum() + (top == f + 1).sum())
+
+
+def test_variants_share_a_tile_and_templates_are_drawn_with_the_first():
+    W1 = np.zeros((4, 1, 2, 2), bool)
+    for f, pixels in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+        W1[(f, 0, *pixels)] = True
+    W2 = np.zeros((2, 2, 1, 1), bool)
+    W2[0, 0] = W2[1, 1] = True  # the first template is made of the first group
+    layers = [Layer(4, size=2, pool=1, variants=2), Layer(size=1, pool=1)]
+    model = HCN(layers, n_classes=2).set_weights([W1, W2], (2, 2))
+    pools = [level.pool for level in model._model.network.levels]
+    drawn = drawn_features([W1, W2], pools)
+    np.testing.assert_array_equal(drawn, [[[1, 0], [0, 0]], [[0, 0], [3, 0]]])
+    assert [choices_of(pools[1], one) for one in W2] == [["0|1"], ["2|3"]]
+    picture = np.asarray(show_model(model, scale=10))
+    for f in range(4):
+        assert (picture == PALETTE[f]).all(axis=2).sum() == 100 * (1 + (f % 2 == 0))
 
 
 @pytest.fixture

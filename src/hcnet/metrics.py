@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.signal import fftconvolve
 
-from hcnet.checks import as_numbers
+from hcnet.checks import as_numbers, check_count
 from hcnet.datasets.parts_data import IntArray, PartsData
 from hcnet.datasets.scanned_text import ScannedText
 from hcnet.images import BoolArray, Images
@@ -51,13 +51,42 @@ def matched_iou(learned: BoolArray, true: BoolArray) -> NDArray[np.float64]:
     Parts are matched one to one so that the sum is largest; a true part without a partner
     gets 0.  Both arrays are (parts, channels, height, width).
     """
+    table, rows, columns = _matched(learned, true)
+    matched = np.zeros(len(table))
+    matched[rows] = table[rows, columns]
+    return matched
+
+
+def groups_found(learned: BoolArray, true: BoolArray, variants: int) -> int:
+    """The number of groups of so many true parts that are one group of learned parts.
+
+    The variants of a group follow each other, in both arrays (parts, channels, height, width), in
+    any order.  Parts are matched as in `matched_iou`; a part that is off by half or more does not
+    count.
+    """
+    variants = check_count("variants", variants)
+    table, rows, columns = _matched(learned, true)
+    for name, n in zip(("true", "learned"), table.shape, strict=True):
+        if n % variants:
+            raise ValueError(
+                f"{name} must hold groups of {variants} variants each, got {n} parts; pass all of "
+                f"them."
+            )
+    found: list[set[int]] = [set() for _ in range(len(table) // variants)]
+    for true_part, part in zip(rows.tolist(), columns.tolist(), strict=True):
+        close = table[true_part, part] > 0.5
+        found[true_part // variants].add(part // variants if close else -1)
+    if len(rows) < len(table):  # too few parts were learned
+        return 0
+    return sum(len(group) == 1 and -1 not in group for group in found)
+
+
+def _matched(learned: BoolArray, true: BoolArray) -> tuple[NDArray[np.float64], IntArray, IntArray]:
+    """IoU of all pairs (true, learned), and the pairs that belong together."""
     ours, theirs = _parts("learned", learned), _parts("true", true)
     table = np.array([[part_iou(t, w) for w in ours] for t in theirs])
     table = table.reshape(len(theirs), len(ours))
-    rows, columns = linear_sum_assignment(-table)
-    matched = np.zeros(len(theirs))
-    matched[rows] = table[rows, columns]
-    return matched
+    return table, *linear_sum_assignment(-table)
 
 
 def _parts(name: str, parts: ArrayLike) -> list[BoolArray]:

@@ -442,6 +442,8 @@ class Soak:
         told = words.outputs | {f"{path}.ckpt" for path in words.outputs}
         if arguments[0] == "name" and not words.outputs:
             told.add(os.path.normpath(arguments[-2]))
+        if arguments[0] == "factor" and not words.outputs:
+            told.add(f"{Path(arguments[-1]).stem}-factors")
         checkpoint = name.endswith(".ckpt")
         inside = any(name == path or name.startswith(f"{path}/") for path in told)
         above = any(path.startswith(f"{name}/") for path in told)

@@ -169,6 +169,31 @@ BAD_LAYERS = [
     ([Layer(size=9)], r"layers\[0\] does not fit: the grid below is 6×6, its pool of 3×3 \('full'"),
     ([Layer(pool=7)], r"leaves 0×0, and its features are 0×0; choose smaller"),
     ([Layer(2, 4), Layer()], r"layers\[1\] does not fit: the grid below is 1×1, its pool of 3×3"),
+    ([Layer(variants=2)], r"layers\[0\]\.variants must be 1 in the last layer, .* templates_per_c"),
+    (
+        [Layer(3, 2, variants=2), Layer()],
+        r"n_features must be a multiple of its variants, 2, got 3",
+    ),
+    (
+        [Layer(4, 2, variants=0), Layer()],
+        r"layers\[0\]\.variants must be a whole number of at leas",
+    ),
+    (
+        [Layer(4, 2, variants=2), Layer(pool_features=3)],
+        r"layers\[1\]\.pool_features must be 1 above a layer with variants, got 3",
+    ),
+    (
+        [Layer(pool_features=2)],
+        r"pool_features must be at most 1, the number of channels of the im",
+    ),
+    ([Layer(2, 2), Layer(pool_features=3)], r"at most 2, the number of features below, got 3"),
+    ([Layer(feature_order="heap")], r"feature_order must be one of 'line', 'ring', got 'heap'"),
+    ([Layer(pool_prior="odd")], r"pool_prior must be one of 'uniform', 'learned', got 'odd'"),
+    ([Layer(pool_prior=[1, 2])], r"broadcasts to \(channels, 1, 3, 3\), got \(1, 2\)\."),
+    ([Layer(pool_prior=[[1], [2, 3]])], r"pool_prior must be .* got \(\(1,\), \(2, 3\)\)\."),
+    ([Layer(pool_prior=np.zeros((3, 3)))], r"pool_prior must hold numbers above 0 and at most"),
+    ([Layer(pool_prior=None)], r"pool_prior must hold numbers above 0 and at most .* got None"),
+    ([Layer(2, 2, 1), Layer(pool_prior=np.ones((3, 1, 3, 3)))], r"\(channels, 1, 3, 3\)"),
 ]
 
 BAD_OPTIONS = [

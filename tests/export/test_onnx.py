@@ -43,6 +43,23 @@ NETWORKS = {
         (13, 12),
         1,
     ),
+    "variants": ([Layer(6, size=5, variants=3), Layer()], 1, (14, 13), 2),
+    "perturbed variants": (
+        [Layer(4, size=5, variants=2), Layer(perturbation=0.3, pool=2)],
+        2,
+        (12, 12),
+        1,
+    ),
+    "ring": ([Layer(4, size=5, pool_features=3, feature_order="ring"), Layer()], 4, (12, 12), 1),
+    "line": (
+        [
+            Layer(4, size=4, pool=2, pool_features=3),
+            Layer(pool_features=2, perturbation=0.4, **SAME),
+        ],
+        3,
+        (9, 9),
+        1,
+    ),
 }
 
 
@@ -58,7 +75,7 @@ def random_network(layers, channels, size, per_class, seed=0):
         window = grid if layer.size is None else np.broadcast_to(layer.size, 2)
         features = layer.n_features or 3 * per_class
         weights.append(rng.random((features, below, *window)) < 0.4)
-        below, grid = features, grid - window + 1
+        below, grid = features // layer.variants, grid - window + 1
     model.set_weights(weights, size, classes=["ape", "bee", "cat"])
     return model, (rng.random((40, channels, *size)) < 0.4).astype(np.float32)
 

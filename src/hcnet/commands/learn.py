@@ -46,6 +46,10 @@ LAYER_KEYS: dict[str, Callable[[str], Any]] = {
     "perturbation": float,
     "p_W": float,
     "damping": float,
+    "variants": int,
+    "pool_features": int,
+    "feature_order": str,
+    "pool_prior": str,
 }
 LAST_LAYER = "templates"
 # Options that together make up the parameter `engine`.

@@ -6,7 +6,7 @@ import itertools
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import KW_ONLY, asdict, dataclass, field
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +27,14 @@ from hcnet.estimators.base import Estimator
 from hcnet.estimators.network_classifier import NetworkClassifier, check_shape
 from hcnet.hierarchy.explaining import agreeing
 from hcnet.hierarchy.inference import Inference, configuration
-from hcnet.hierarchy.network import Layer, Network, NetworkModel, build_network, check_image_fits
+from hcnet.hierarchy.network import (
+    LEARNED,
+    Layer,
+    Network,
+    NetworkModel,
+    build_network,
+    check_image_fits,
+)
 from hcnet.hierarchy.network_learning import N_INIT, Decided, NetworkOptions, learn_network
 from hcnet.images import Images
 from hcnet.layers import equal_classes
@@ -42,6 +49,7 @@ from hcnet.validation.images import (
     in_item,
     stream_length,
 )
+from hcnet.validation.layers import check_layers
 from hcnet.validation.parameters import (
     MOST_STARTS,
     UNLABELLED,
@@ -54,7 +62,6 @@ from hcnet.validation.parameters import (
     check_inference,
     check_known_labels,
     check_labels,
-    check_layers,
     check_max_memory,
     check_noise,
     check_positive,
@@ -178,7 +185,8 @@ class HCN(NetworkClassifier):
             run = network, images, allowed, options, rng, progress, keeper
             outcome, memory = learn_network(*run)
         self._forget()
-        self._publish(NetworkModel(network, outcome.best.weights, labels.classes))
+        best = outcome.best
+        self._publish(NetworkModel(best.network or network, best.weights, labels.classes))
         self._store_run(outcome)
         self.log_joint_, self.memory_ = outcome.objective, memory
         return self
@@ -351,7 +359,10 @@ class HCN(NetworkClassifier):
         layers = check_layers(self.layers, *given)
         noise = check_noise(self.p01, self.p10)
         network = build_network(layers, classes, noise, images.n_channels, images.size, rng)
-        return network, self._options(tuple(layer.damping for layer in layers), ready=True)
+        priors = [layer.pool_prior for layer in layers]
+        learned = tuple(k for k, p in enumerate(priors) if isinstance(p, str) and p == LEARNED)
+        options = self._options(tuple(layer.damping for layer in layers), ready=True)
+        return network, replace(options, learned_pools=learned)
 
     def _options(self, damping: tuple[float, ...], ready: bool = False) -> NetworkOptions:
         return NetworkOptions(
@@ -420,6 +431,11 @@ class HCN(NetworkClassifier):
             labels = Labels(check_stream_classes(classes, n_classes), np.full(n, UNLABELLED))
         rng = saveable(self._generator(keeper))
         network, options = self._build(images, labels, rng)
+        if options.learned_pools:
+            raise ValueError(
+                f"layers[{options.learned_pools[0]}].pool_prior must be 'uniform' or numbers in a "
+                f"stream, which sees no image twice, got {LEARNED!r}; learn it by fit."
+            )
         stream = NetworkStream(network, labels.classes, options, forgetting, rng)
         stream.made_for = self._structure()
         return stream

@@ -30,10 +30,10 @@ from hcnet.templates.deformations import Deformations, check_deformations
 from hcnet.templates.template_learning import check_template_memory, learn_templates
 from hcnet.templates.variants import MOST_VARIANTS, TEMPLATE_MODEL, TemplateModel, Variants
 from hcnet.validation.images import check_images
+from hcnet.validation.layers import check_layers
 from hcnet.validation.parameters import (
     check_class_number,
     check_labels,
-    check_layers,
     check_max_memory,
     check_positive,
     check_templates,

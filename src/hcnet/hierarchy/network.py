@@ -94,14 +94,14 @@ class Layer:
     pool_prior: Any = UNIFORM
 
     def __post_init__(self) -> None:
-        # Layers are compared, copied and saved: an array becomes tuples, if it is one.
-        if not isinstance(self.pool_prior, str):
-            object.__setattr__(self, "pool_prior", nested(np.asarray(self.pool_prior).tolist()))
+        # Layers are compared, copied and saved: an array becomes tuples in tuples.
+        object.__setattr__(self, "pool_prior", _as_tuples(self.pool_prior))
 
 
-def nested(values: Any) -> Any:
-    """Lists in lists as tuples in tuples."""
-    return tuple(map(nested, values)) if isinstance(values, list) else values
+def _as_tuples(values: Any) -> Any:
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    return tuple(map(_as_tuples, values)) if isinstance(values, list | tuple) else values
 
 
 @dataclass(frozen=True, slots=True)

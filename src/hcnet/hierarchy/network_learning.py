@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -17,10 +17,19 @@ from scipy.special import logit
 from hcnet.archive import kinds
 from hcnet.archive.kinds import Fields, Kind, Stateful, part
 from hcnet.checkpoint import Checkpoint
-from hcnet.engine.driver import Limits, Measurement, Outcome, Status, bounded, interruptible, run
+from hcnet.engine.driver import (
+    Limits,
+    Measurement,
+    Outcome,
+    Status,
+    bounded,
+    interruptible,
+    look,
+    run,
+)
 from hcnet.engine.engines import ReadyEngine
 from hcnet.hierarchy.explaining import explain, joint_function, joint_memory, joint_of_nothing
-from hcnet.hierarchy.network import Network, Weights
+from hcnet.hierarchy.network import Network, Weights, explaining_memory, in_batches
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.learning.message_passing import weight_prior
@@ -46,6 +55,7 @@ class NetworkOptions:
 
     damping: tuple[float, ...]  # per level
     engine: ReadyEngine = field(default_factory=ReadyEngine)
+    learned_pools: tuple[int, ...] = ()  # levels whose pools get their priors from the images
     vote: bool = True
     n_init: int = N_INIT
     max_iter: int | None = None
@@ -59,6 +69,7 @@ class Decided:
 
     weights: list[BoolArray]
     log_joint: float
+    network: Network | None = None  # with learned pools, if there are any
 
 
 class NetworkLearning(Stateful):
@@ -209,10 +220,22 @@ def learn_network(
             decided = process.vote() if options.vote else outcome.best
             other = reassign_templates(network, decided.weights, images, allowed)
             decided = max(decided, process.decide(other), key=lambda one: one.log_joint)
+            if options.learned_pools:
+                decided = _with_pools(decided, network, images, allowed, options)
         outcome.status = finishing.status or outcome.status
     outcome.best, outcome.objective = decided, decided.log_joint
     outcome.seconds = time.perf_counter() - began
     return outcome, memory
+
+
+def _with_pools(
+    decided: Decided, network: Network, images: Images, allowed: BoolArray, options: NetworkOptions
+) -> Decided:
+    """The same weights, in a network with learned pools if that is more probable."""
+    which, weights = options.learned_pools, decided.weights
+    learned = with_learned_pools(network, weights, images, allowed, which)
+    value = joint_function(options.engine, learned, images, allowed)(weights)
+    return Decided(weights, value, learned) if value > decided.log_joint else decided
 
 
 class _Start:
@@ -317,6 +340,31 @@ def dead_start(network: Network) -> str | None:
         f"weight of the first layer nor those {placement:.1f} of a placement, so that nothing can "
         f"be learned: lower p01 and p10, or raise the p_W of the layers."
     )
+
+
+def with_learned_pools(
+    network: Network, weights: Weights, images: Images, allowed: BoolArray, which: Sequence[int]
+) -> Network:
+    """The network whose pools of some levels have the frequencies of their choices as priors.
+
+    These are the choices of the best explanations.  A channel of R has its own frequencies, which
+    lean on those of all channels where it has few choices.
+    """
+    levels = list(network.levels)
+    counts = {k: np.zeros((levels[k].pool.n_channels, levels[k].pool.n_members)) for k in which}
+    for batch, rows in in_batches(images, explaining_memory(network)):
+        look()
+        found = explain(network, weights, batch, allowed[rows])
+        for k in which:
+            on = found.R[k]
+            np.add.at(counts[k], (np.nonzero(on)[1], found.choices[k][on]), 1)
+    for k in which:
+        own, members = counts[k], counts[k].shape[1]
+        shared = (own.sum(axis=0) + 1) / (own.sum() + members)
+        p = (own + members * shared) / (own.sum(axis=1, keepdims=True) + members)
+        window = p.reshape(-1, *levels[k].window.shape[1:])
+        levels[k] = replace(levels[k], window=window)
+    return replace(network, levels=tuple(levels))
 
 
 def reassign_templates(

@@ -19,10 +19,12 @@ from PIL import Image, ImageDraw, ImageFont
 
 from hcnet.atomic_files import file_path, write_atomically
 from hcnet.checks import check_count, check_flag, check_optional_count
+from hcnet.engine.planes import feature_below
 from hcnet.hierarchy.convolution import bconv
 from hcnet.hierarchy.decoding import nodes
 from hcnet.image_files.writing import write_picture
 from hcnet.images import BoolArray, Images, part_boxes
+from hcnet.layers import PoolLayer
 from hcnet.validation.images import check_binary, check_counts, check_images
 from hcnet.validation.parameters import check_has_parts, is_network
 
@@ -350,7 +352,7 @@ def show_model(
     if is_network(model):
         classes = [f"class {name}" for name in model.template_classes_.tolist()]
         titles = check_captions(names, len(classes)) or classes
-        pools = [level.pool.window for level in model._model.network.levels]
+        pools = [level.pool for level in model._model.network.levels]
         return _draw_layers(model.weights_, pools, titles, scale)
     counts = None
     if hasattr(model, "placements_"):
@@ -466,11 +468,14 @@ def _fitting_sheet(
 
 def _draw_layers(
     weights: Sequence[BoolArray],
-    pools: Sequence[tuple[int, int]],
+    pools: Sequence[PoolLayer],
     names: Sequence[str],
     scale: int | None,
 ) -> Image.Image:
-    """A row per layer, the templates first; `names` are those of the templates."""
+    """A row per layer, the templates first; `names` are those of the templates.
+
+    Variants of a feature share a tile.
+    """
     palette = [(PAPER,) * 3, *(colour_of(f) for f in range(len(weights[0]))), BLACK]
     rows, titles, last = [], [], len(weights) - 1
     for k in range(last, -1, -1):
@@ -479,27 +484,47 @@ def _draw_layers(
             scale = check_scale(scale, max(drawn[0].shape), 2 * PART_SIDE)
         captions = list(names) if k == last else [f"{f}" for f in range(len(W))]
         if k > 0:
-            elements = ["+".join(map(str, np.flatnonzero(one.any(axis=(1, 2))))) for one in W]
+            elements = ["+".join(choices_of(pools[k], one)) for one in W]
             pairs = zip(captions, elements, strict=True)
             captions = [f"{name} = {parts or 'nothing'}" for name, parts in pairs]
         tiles = [framed(np.array(palette, np.uint8)[one], scale or 1) for one in drawn]
-        rows.append(tile_grid(tiles, min(len(W), ROW), captions))
+        forms = pools[k + 1].depth if k < last and pools[k + 1].feature_order == "groups" else 1
+        if forms > 1:
+            groups = range(0, len(W), forms)
+            tiles = [tile_grid(tiles[f : f + forms], forms, gap=1) for f in groups]
+            captions = [" | ".join(captions[f : f + forms]) for f in groups]
+        rows.append(tile_grid(tiles, min(len(tiles), max(ROW // forms, 1)), captions))
         kind = "templates" if k == last > 0 else "features"
         titles.append(f"layer {k + 1}: {len(W)} {kind}")
     return tile_grid(rows, columns=1, captions=titles, margin=GAP, gap=2 * GAP)
 
 
+def choices_of(pool: PoolLayer, feature: BoolArray) -> list[str]:
+    """The features below that a feature is made of: "3", or all variants, "6|7"."""
+    channels = np.flatnonzero(feature.any(axis=(1, 2)))
+    forms = range(pool.depth) if pool.feature_order == "groups" else [pool.reach[6]]
+    return [
+        "|".join(f"{feature_below(pool.reach, a, d, pool.n_below)}" for d in forms)
+        for a in channels
+    ]
+
+
 def drawn_features(
-    weights: Sequence[BoolArray], pools: Sequence[tuple[int, int]]
+    weights: Sequence[BoolArray], pools: Sequence[PoolLayer]
 ) -> list[NDArray[np.int64]]:
     """The feature of the first layer at each pixel, for every feature of the last layer.
 
-    0 is none, f + 1 is feature f, and the number of features + 1 stands for several.
+    0 is none, f + 1 is feature f, and the number of features + 1 stands for several.  All pools
+    choose their centre, and the first of several variants.
     """
     S: BoolArray = np.eye(len(weights[-1]), dtype=bool)[..., None, None]
     for W, pool in zip(weights[:0:-1], pools[:0:-1], strict=True):
-        margins = [((side - 1) // 2, side // 2) for side in pool]  # the centre of each pool
-        S = np.pad(bconv(S, W), [(0, 0), (0, 0), *margins])
+        R = bconv(S, W)
+        margins = [((side - 1) // 2, side // 2) for side in pool.window]
+        S = np.zeros((len(R), pool.n_below, *R.shape[2:]), bool)
+        channels = np.arange(pool.n_channels)
+        S[:, feature_below(pool.reach, channels, pool.reach[6], pool.n_below)] = R
+        S = np.pad(S, [(0, 0), (0, 0), *margins])
     first: BoolArray = np.any(weights[0], axis=1)
     h, w = first.shape[1:]
     numbers = np.zeros((len(S), S.shape[2] + h - 1, S.shape[3] + w - 1), np.int64)

@@ -24,7 +24,7 @@ from hcnet.hierarchy.decoding import Configuration, nodes
 from hcnet.hierarchy.network import NetworkModel
 from hcnet.images import BoolArray, Images, part_boxes
 from hcnet.plotting.charts import confusion_counts, curve_points
-from hcnet.plotting.drawing import drawn_features
+from hcnet.plotting.drawing import choices_of, drawn_features
 from hcnet.progress import Step
 from hcnet.reporting.page import (
     Content,
@@ -325,6 +325,8 @@ def network_figures(model: Any) -> dict[str, Any]:
                 "size": list(level.features.feature_size),
                 "pool": list(level.pool.window),
                 "pool_border": level.pool.border,
+                "pool_features": level.pool.depth,
+                "feature_order": level.pool.feature_order,
                 "weights_on": int(W.sum()),
             }
             for level, W in zip(network.levels, model.weights_, strict=True)
@@ -368,7 +370,7 @@ def network_content(
 def _layers(model: NetworkModel, found: Configuration | None) -> Content:
     """The templates first, then the layers below them."""
     network, L, classes = model.network, len(model.weights), len(model.classes)
-    pools = [level.pool.window for level in network.levels]
+    pools = [level.pool for level in network.levels]
     layers: list[LayerView] = []
     facts: list[tuple[str, str, str]] = []
     for k in reversed(range(L)):
@@ -378,9 +380,12 @@ def _layers(model: NetworkModel, found: Configuration | None) -> Content:
         parts = []
         for f, canvas in enumerate(drawn):
             name = f"feature {f}"
+            if k < L - 1 and pools[k + 1].feature_order == "groups" and pools[k + 1].depth > 1:
+                group, variant = divmod(f, pools[k + 1].depth)
+                name = f"feature {f}: variant {variant} of group {group}"
             if k == L - 1:
                 name = f"template {f}, class {model.classes[network.classes.categories[f]]}"
-            below = ", ".join(map(str, np.flatnonzero(W[f].any(axis=(1, 2))))) if k else ""
+            below = ", ".join(choices_of(pools[k], W[f])) if k else ""
             view = PartView(
                 number=f,
                 name=name,
@@ -392,10 +397,10 @@ def _layers(model: NetworkModel, found: Configuration | None) -> Content:
             parts.append(view)
         kind = "templates" if k == L - 1 else "features"
         layers.append(LayerView(f"Layer {k + 1}: {kind}", parts))
-        about = (
-            f"of {W.shape[2]}×{W.shape[3]}, {int(W.sum()):,} weights on, pools of "
-            f"{pools[k][0]}×{pools[k][1]}"
-        )
+        size = "×".join(map(str, pools[k].window))
+        if pools[k].depth > 1:
+            size += f" positions × {pools[k].depth} features"
+        about = f"of {W.shape[2]}×{W.shape[3]}, {int(W.sum()):,} weights on, pools of {size}"
         facts.insert(0, (f"Layer {k + 1}", f"{len(W)} {kind}", about))
     height, width = network.image_size
     return Content(

@@ -9,6 +9,7 @@ from hcnet.datasets.patterns import deconvolution
 from hcnet.datasets.scanned_text import ScannedText, scanned_text
 from hcnet.datasets.shapes import ShapesData, shapes
 from hcnet.datasets.typefaces import Font
+from hcnet.datasets.words import WordsData, words
 
 __all__ = [
     "BooleanMatrixData",
@@ -21,6 +22,7 @@ __all__ = [
     "PartsData",
     "ScannedText",
     "ShapesData",
+    "WordsData",
     "boolean_matrix",
     "deconvolution",
     "letters",
@@ -32,4 +34,5 @@ __all__ = [
     "symbols",
     "text",
     "two_bars",
+    "words",
 ]

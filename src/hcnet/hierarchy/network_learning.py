@@ -29,6 +29,7 @@ from hcnet.engine.driver import (
 )
 from hcnet.engine.engines import ReadyEngine
 from hcnet.hierarchy.explaining import explain, joint_function, joint_memory, joint_of_nothing
+from hcnet.hierarchy.grouping import ROUNDS, levels_with_variants, next_priors, round_passes
 from hcnet.hierarchy.network import Network, Weights, explaining_memory, in_batches
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
@@ -82,9 +83,12 @@ class NetworkLearning(Stateful):
         allowed: BoolArray,
         options: NetworkOptions,
         rng: np.random.Generator,
+        priors: Sequence[FloatArray] | None = None,
     ) -> None:
+        """Start from log-odds of the weights; None: as they are before anything is known."""
         self._network, self._options = network, options
-        priors = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
+        if priors is None:
+            priors = [weight_prior(level.p_W, level.weight_shape, rng) for level in network.levels]
         evidence = images.evidence_on_grid(network.noise)
         start = network, evidence, priors, allowed, options.engine, rng
         self._passing = NetworkPassing(*start, exact=True)
@@ -182,7 +186,15 @@ def learn_network(
     deadline = None if options.max_seconds is None else began + options.max_seconds
     new = partial(NetworkLearning, network, images, allowed, options, rng)
     passes = PASSES if options.max_iter is None else options.max_iter
-    race = _Race(new, options.n_init, passes, deadline)
+    forms = levels_with_variants(network)
+
+    def regrouped(decided: Decided, turn: int) -> NetworkLearning:
+        """A round from the features of the one before, in other groups."""
+        level = forms[turn % len(forms)]
+        known = decided.weights, images, allowed, level, rng
+        return new(priors=next_priors(network, *known))
+
+    race = _Race(new, options.n_init, passes, deadline, regrouped if forms else None)
     memory = 0
 
     def report(k: int, measurement: Measurement, seconds: float) -> None:
@@ -259,6 +271,8 @@ class _Race:
     n_init: int
     passes: int
     deadline: float | None = None
+    # A round from the result of the one before, given its number, where features have variants.
+    regrouped: Callable[[Decided, int], NetworkLearning] | None = None
     leader: _Start | None = None
     status: Status = Status.RUNNING  # why a start could not be set up
 
@@ -268,6 +282,9 @@ class _Race:
         Half-way the leader is known, unless it has not improved for a while: it may be stuck beside
         the solution, and the other start still on its way.  Both then go on until three quarters.
         """
+        if self.regrouped is not None:
+            yield from self._rounds(self.regrouped)
+            return
         half = self.passes // 2 if self.n_init > 1 else self.passes
         more = 3 * self.passes // 4
         both: list[_Start] = []
@@ -295,6 +312,27 @@ class _Race:
                     return
         if self.leader is not None:
             yield from _unfinished(self.leader, self.passes, "Best start", None)
+
+    def _rounds(self, regrouped: Callable[[Decided, int], NetworkLearning]) -> Iterator[_Run]:
+        """All rounds of all starts: before groups are right, nothing says which start is better."""
+        for k in range(self.n_init):
+            start: _Start | None = None
+            for turn, passes in enumerate(round_passes(self.passes)):
+                before, start = start, None
+                with bounded(self.deadline) as setting_up:
+                    made = regrouped(before.outcome.best, turn - 1) if before else self.new()
+                    start = _Start(made)
+                if start is None:
+                    self.status = setting_up.status or self.status
+                    if self.leader is not None:
+                        self.leader.outcome.status = self.status
+                    return
+                name = f"Start {k + 1} of {self.n_init}, round {turn + 1} of {ROUNDS}"
+                yield start, passes, name, self.leader
+                self.leader = start if self.leader is None else _best([self.leader, start])
+                if start.outcome.status.cut_short:
+                    self.leader.outcome.status = start.outcome.status
+                    return
 
 
 def _best(starts: Sequence[_Start]) -> _Start:

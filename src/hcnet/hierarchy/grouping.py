@@ -1,0 +1,171 @@
+"""Which features are variants of each other: those that take each other's place.
+
+Message passing finds the features before the templates, and puts them into groups by chance.  From
+wrong groups it does not come back.  So learning goes on in rounds.  After each, all features are
+found in the images by themselves, images with like features at like places are clustered, and
+features that alternate at a place within a cluster become a group.  The next round starts from
+these features, a little in doubt, in their new groups; the levels above start anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import maximum_filter
+from threadpoolctl import threadpool_limits
+
+from hcnet.engine.driver import look
+from hcnet.grid import FLOAT
+from hcnet.hierarchy.explaining import explain
+from hcnet.hierarchy.network import Network, Weights, explaining_memory, in_batches
+from hcnet.images import BoolArray, FloatArray, Images
+from hcnet.layers import ClassLayer
+from hcnet.learning.message_passing import weight_prior
+
+# Constants are of letters in two fonts, on seeds that no figure is of: benchmarks/NOTES.md.
+# Rounds of a start, each with its share of the passes.
+ROUNDS = 4
+# Log-odds with which a round starts from the weights of the one before.
+CONFIDENCE = 1.5
+# A feature that is found in fewer images than this share of the mean starts anew.
+RARE = 0.25
+# Probability of a feature at a place, when images are explained by features alone.
+P_ON = 1e-3
+# Clusterings that are tried, and the most steps of each.
+CLUSTERINGS, STEPS = 10, 60
+# Presence of features in fewer images than this share says nothing about clusters.
+SELDOM = 0.01
+# Groupings that are tried.
+GROUPINGS = 30
+
+
+def levels_with_variants(network: Network) -> list[int]:
+    """Levels whose features come in groups."""
+    pools = [level.pool for level in network.levels[1:]]
+    return [k for k, pool in enumerate(pools) if pool.feature_order == "groups" and pool.depth > 1]
+
+
+def next_priors(
+    network: Network,
+    weights: Weights,
+    images: Images,
+    allowed: BoolArray,
+    level: int,
+    rng: np.random.Generator,
+) -> list[FloatArray]:
+    """Log-odds of all weights for another round, after which features of a level change groups."""
+    seen = present(network, weights[: level + 1], images)
+    pool = network.levels[level + 1].pool
+    wide = maximum_filter(seen, size=(1, 1, *pool.window)).reshape(*seen.shape[:2], -1)
+    clusters = clustered(wide.reshape(len(wide), -1), allowed, rng)
+    groups = grouped(exchanges(wide, clusters), pool.depth, rng)
+    order = np.argsort(groups, kind="stable")
+    use = seen.any(axis=(2, 3)).sum(axis=0)
+    found = []
+    for k, (own, W) in enumerate(zip(network.levels, weights, strict=True)):
+        prior = weight_prior(own.p_W, own.weight_shape, rng)
+        if k <= level:
+            known = np.where(W, CONFIDENCE, -CONFIDENCE).astype(FLOAT)
+            keep = use >= RARE * use.mean() if k == level else np.ones(len(W), bool)
+            prior[keep] = known[keep]
+            prior = prior[order] if k == level else prior
+        found.append(prior)
+    return found
+
+
+def present(network: Network, weights: Weights, images: Images) -> BoolArray:
+    """Where the features of the highest level given are, whatever group they are in."""
+    levels = network.levels[: len(weights)]
+    flat = ClassLayer(tuple(range(levels[-1].features.n_features)), P_ON)
+    alone = Network(levels, flat, network.noise)
+    found = []
+    for batch, _ in in_batches(images, explaining_memory(alone)):
+        look()
+        found.append(explain(alone, weights, batch, candidates=4).S[-1])
+    return np.concatenate(found)
+
+
+def clustered(seen: BoolArray, allowed: BoolArray, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A cluster per image, at most as many as templates, which a label may rule out.
+
+    Images are rows of what is present.  A cluster has a probability for each of these, and the most
+    probable of several clusterings counts.
+    """
+    x = seen[:, seen.mean(axis=0) > SELDOM].astype(float)
+    n, K = allowed.shape
+    possible = np.where(allowed, 0.0, -np.inf)
+    best, labels = -np.inf, np.zeros(n, np.int64)
+    with threadpool_limits(1, "blas"):  # with more, sums are rounded differently
+        for _ in range(CLUSTERINGS):
+            look()
+            # A random image for each cluster, of those that may be in it.
+            start = [rng.choice(np.flatnonzero(own)) if own.any() else 0 for own in allowed.T]
+            p, share, before = 0.2 + 0.6 * x[start], np.full(K, 1 / K), -np.inf
+            for _ in range(STEPS):
+                value = x @ np.log(p / (1 - p)).T + np.log1p(-p).sum(axis=1) + np.log(share)
+                value += possible
+                top = value.max(axis=1, keepdims=True)
+                weight = np.exp(value - top)
+                total = weight.sum(axis=1, keepdims=True)
+                now = float((top + np.log(total)).sum())
+                weight /= total
+                size = weight.sum(axis=0)
+                p = np.clip((weight.T @ x + 0.1) / (size[:, None] + 0.2), 0.01, 0.99)
+                share = (size + 1e-9) / (size + 1e-9).sum()
+                if now - before < 1e-6 * abs(now):
+                    break
+                before = now
+            if now > best:
+                best, labels = now, weight.argmax(axis=1)
+    return labels
+
+
+def exchanges(wide: BoolArray, clusters: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How often two features are at the same place of two images of a cluster, never of one image.
+
+    `wide` (images, features, places) says where features are.
+    """
+    features = wide.shape[1]
+    found = np.zeros((features, features))
+    for cluster in np.unique(clusters):
+        own = wide[clusters == cluster].astype(float)
+        counts = own.sum(axis=0)
+        together = np.tensordot(own, own, axes=([0, 2], [0, 2]))
+        found += (counts @ counts.T - together) / len(own) - together / 2
+    np.fill_diagonal(found, 0)
+    return found
+
+
+def grouped(
+    exchange: NDArray[np.float64], variants: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Groups of so many features with the most exchanges: the group of every feature.
+
+    Two features change groups as long as that gains; the best of several starts counts.
+    """
+    features = np.arange(len(exchange))
+    best, found = -np.inf, features // variants
+    for _ in range(GROUPINGS):
+        look()
+        groups = rng.permutation(features) // variants
+        while True:
+            own = exchange @ np.eye(len(features) // variants)[groups]
+            to = own[:, groups] - own[features, groups][:, None]
+            gain = to + to.T - 2 * exchange
+            gain[groups[:, None] == groups] = 0
+            i, j = np.unravel_index(int(gain.argmax()), gain.shape)
+            if gain[i, j] <= 1e-9 * max(abs(exchange).max(), 1):
+                break
+            groups[[i, j]] = groups[[j, i]]
+        value = float(own[features, groups].sum())
+        if value > best:
+            best, found = value, groups
+    return found
+
+
+def round_passes(passes: int) -> Sequence[int]:
+    """The passes of each round of a start; fewer rounds if there are not enough."""
+    rounds = min(ROUNDS, passes)
+    return [passes // rounds + (k < passes % rounds) for k in range(rounds)]

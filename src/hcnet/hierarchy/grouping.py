@@ -10,6 +10,7 @@ these features, a little in doubt, in their new groups; the levels above start a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +68,8 @@ def next_priors(
     for k, (own, W) in enumerate(zip(network.levels, weights, strict=True)):
         prior = weight_prior(own.p_W, own.weight_shape, rng)
         if k <= level:
-            known = np.where(W, CONFIDENCE, -CONFIDENCE).astype(FLOAT)
+            same = aligned(W, groups, per_cluster(seen, clusters), use) if k == level else W
+            known = np.where(same, CONFIDENCE, -CONFIDENCE).astype(FLOAT)
             keep = use >= RARE * use.mean() if k == level else np.ones(len(W), bool)
             prior[keep] = known[keep]
             prior = prior[order] if k == level else prior
@@ -163,6 +165,62 @@ def grouped(
         if value > best:
             best, found = value, groups
     return found
+
+
+def per_cluster(seen: BoolArray, clusters: NDArray[np.int64]) -> NDArray[np.float64]:
+    """In how many images of each cluster a feature is at each place."""
+    return np.stack([seen[clusters == one].sum(axis=0) for one in np.unique(clusters)]).astype(
+        float
+    )
+
+
+def aligned(
+    W: BoolArray, groups: NDArray[np.int64], counts: NDArray[np.float64], use: NDArray[np.int64]
+) -> BoolArray:
+    """The features, shifted in their windows so that those of a group are at the same places.
+
+    `counts` are those of `per_cluster`.  All of a group follow the one that is used most, or it
+    follows them where they have no room.
+    """
+    found = W.copy()
+    for group in np.unique(groups):
+        first, *others = sorted(np.flatnonzero(groups == group), key=lambda f: -use[f])
+        for other in others:
+            shift = _shift(counts[:, first], counts[:, other], W.shape[2:])
+            for feature, by in ((other, shift), (first, (-shift[0], -shift[1]))):
+                moved = _moved(found[feature], by)
+                if moved.sum() == found[feature].sum():
+                    found[feature] = moved
+                    break
+    return found
+
+
+def _shift(
+    a: NDArray[np.float64], b: NDArray[np.float64], window: tuple[int, ...]
+) -> tuple[int, int]:
+    """By how much b lies further down and right than a, at most half a window."""
+    rows, columns = (min(w // 2, n - 1) for w, n in zip(window, a.shape[1:], strict=True))
+    best, found = -1.0, (0, 0)
+    shifts = [(i - rows, j - columns) for i, j in np.ndindex(2 * rows + 1, 2 * columns + 1)]
+    for y, x in sorted(shifts, key=lambda by: abs(by[0]) + abs(by[1])):  # of equals the nearest
+        value = float((_cut(a, -y, -x) * _cut(b, y, x)).sum())
+        if value > best:
+            best, found = value, (y, x)
+    return found
+
+
+def _cut(grid: NDArray[Any], y: int, x: int) -> NDArray[Any]:
+    """What is left of a grid when so many rows and columns at its beginning, or end, are cut."""
+    height, width = grid.shape[-2:]
+    return grid[..., max(y, 0) : height + min(y, 0), max(x, 0) : width + min(x, 0)]
+
+
+def _moved(W: BoolArray, by: tuple[int, int]) -> BoolArray:
+    """The pixels of a window further down and right; what leaves the window is lost."""
+    y, x = by
+    moved = np.zeros_like(W)
+    _cut(moved, y, x)[...] = _cut(W, -y, -x)
+    return moved
 
 
 def round_passes(passes: int) -> Sequence[int]:

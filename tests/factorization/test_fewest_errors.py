@@ -154,8 +154,10 @@ def test_factors_grow_by_empty_components():
     assert grown(factors, 1).W.tolist() == [[1]] * 4
 
 
-@pytest.mark.parametrize("stop", [1, 17])
-def test_a_search_that_was_broken_off_goes_on_from_its_checkpoint(tmp_path, stop):
+@pytest.mark.parametrize(
+    ("stage", "stop"), [("Moves", 1), ("Moves", 7), ("Exact codes", 1), ("Exact codes", 3)]
+)
+def test_a_search_that_was_broken_off_goes_on_from_its_checkpoint(tmp_path, stage, stop):
     table = boolean_matrix(shape=(40, 30), rank=4, flips=0.1, random_state=0).table
     model = BooleanMatrixFactorization(4, objective="error", n_init=2, random_state=0)
     whole = model.fit(table)
@@ -168,7 +170,7 @@ def test_a_search_that_was_broken_off_goes_on_from_its_checkpoint(tmp_path, stop
 
     def breaking(step):
         nonlocal steps
-        steps += step.stage.startswith("Moves")
+        steps += step.stage.startswith(stage)
         if steps == stop:
             raise BrokenError
 

@@ -36,6 +36,14 @@ def draw(state):
 
 
 @called
+def shuffle(order, state):
+    """A random order in place."""
+    for i in range(len(order) - 1, 0, -1):
+        j = int(draw(state) * (i + 1))
+        order[i], order[j] = order[j], order[i]
+
+
+@called
 def pack(bits, words):
     """Bits (n, components) as words (components, words)."""
     words[:] = ZERO
@@ -53,9 +61,7 @@ def _sweep(on, off, bits, given, state, loose):
     after = np.zeros((rank + 1, n_words), np.uint64)
     before = np.zeros(n_words, np.uint64)
     order = np.arange(rank)
-    for i in range(rank - 1, 0, -1):
-        j = int(draw(state) * (i + 1))
-        order[i], order[j] = order[j], order[i]
+    shuffle(order, state)
     improved = 0
     for n in range(n_rows):
         for i in range(rank - 1, -1, -1):
@@ -338,3 +344,109 @@ def climb(on, off, bits, given, sweeps, state):
         if _sweep(on, off, bits, given, state, False) == 0:
             break
     return count_errors(on, off, bits, given)
+
+
+@called
+def _least_of(errors, codes, n, least):
+    """The fewest errors of each row by the first n of some codes; four at a time, in registers."""
+    least[:] = ~np.zeros_like(least[:1])[0]
+    i = 0
+    while i + 4 <= n:
+        a, b = errors[codes[i]], errors[codes[i + 1]]
+        c, d = errors[codes[i + 2]], errors[codes[i + 3]]
+        for r in range(len(least)):
+            x, y, z, w, now = a[r], b[r], c[r], d[r], least[r]
+            if y < x:
+                x = y
+            if w < z:
+                z = w
+            if z < x:
+                x = z
+            if x < now:
+                now = x
+            least[r] = now
+        i += 4
+    while i < n:
+        a = errors[codes[i]]
+        for r in range(len(least)):
+            x, now = a[r], least[r]
+            if x < now:
+                now = x
+            least[r] = now
+        i += 1
+
+
+@called
+def _add(errors, change, on):
+    """Cover a column in all rows, or uncover it; numbers without sign wrap around as they must."""
+    for r in range(len(errors)):
+        errors[r] = errors[r] + change[r] if on else errors[r] - change[r]
+
+
+@entry
+def anneal(change, base, times, now, best, values, span, heat, state):
+    """Sweeps over the bits of the columns, where every row always has the best of all codes.
+
+    `base` are the errors of each row (which stands for so many `times`) with nothing covered, and
+    `change` is what covering a column adds (columns, rows), wrapped around if it is negative.
+    `now` and `best` are the codes of the columns: bit f is on if component f has the column.
+    `values` are the errors of both.  A worse state is taken with a probability that falls with the
+    temperature, as in `search`; `span` counts sweeps, and `span[3]` is the number of components.
+    """
+    n_columns, n_rows = change.shape
+    rank = span[3]
+    half = 1 << (rank - 1)
+    errors = np.zeros((1 << rank, n_rows), base.dtype)  # of each row by each code
+    errors[0] = base
+    for code in range(1, 1 << rank):
+        others = code & (code - 1)
+        errors[code] = errors[others]
+        for j in range(n_columns):
+            if now[j] & (code ^ others) and not now[j] & others:
+                _add(errors[code], change[j], True)
+    without, having = np.zeros(half, np.int64), np.zeros(half, np.int64)
+    changed, same = np.zeros(half, np.int64), np.zeros(half, np.int64)
+    least, least_changed, least_same = np.zeros_like(base), np.zeros_like(base), np.zeros_like(base)
+    components, columns = np.arange(rank), np.arange(n_columns)
+    for sweep in range(span[0], span[1]):
+        temperature = heat[0] * (heat[1] / heat[0]) ** (sweep / span[2])
+        shuffle(components, state)
+        for f in components:
+            bit = 1 << f
+            i = 0
+            for code in range(1 << rank):
+                if not code & bit:
+                    without[i], having[i] = code, code | bit
+                    i += 1
+            _least_of(errors, without, half, least)
+            shuffle(columns, state)
+            for j in columns:
+                others = now[j] & ~bit
+                on = now[j] == others
+                # Codes with this component change, unless another one covers the column anyway.
+                n_changed, n_same = 0, 0
+                for i in range(half):
+                    code = having[i]
+                    changed[n_changed], same[n_same] = code, code
+                    open_to_change = (code & others) == 0
+                    n_changed += open_to_change
+                    n_same += not open_to_change
+                _least_of(errors, changed, n_changed, least_changed)
+                _least_of(errors, same, n_same, least_same)
+                _add(least_changed, change[j], on)
+                found = np.int64(0)
+                for r in range(n_rows):
+                    x, y, z = least[r], least_same[r], least_changed[r]
+                    if y < x:
+                        x = y
+                    if z < x:
+                        x = z
+                    found += np.int64(x) * times[r]
+                if found <= values[0] or draw(state) < math.exp((values[0] - found) / temperature):
+                    values[0] = found
+                    now[j] ^= bit
+                    for i in range(n_changed):
+                        _add(errors[changed[i]], change[j], on)
+                    if found < values[1]:
+                        values[1] = found
+                        best[:] = now

@@ -29,6 +29,8 @@ from hcnet.factorization.binary_factors import (
     estimate_parameters,
     marginal_log_joint,
 )
+from hcnet.factorization.exact_codes import ExactCodes, affordable_sweeps
+from hcnet.factorization.fewest_errors import STARTS as STARTS_OF_MOVES
 from hcnet.factorization.fewest_errors import FewestErrors, grown
 from hcnet.factorization.most_probable import MOVES, SEARCHES, MostProbable, affordable_moves
 from hcnet.factorization.packed import SparseTable
@@ -66,6 +68,8 @@ MOST_DENSE = 10**7
 # While the number of components is open, each that is tried has this share of the moves; the search
 # for a number ends when so many in turn are no better.
 SHARE, BEYOND = 0.08, 3
+# Where annealing with exact codes follows, this share of the moves is made before it.
+MOVES_BEFORE = 0.4
 # The posterior mean may cost this share of the log-probability: 0.2 % where it is right, on tables
 # with many flips, and up to 3 % on real tables.
 TOLERANCE = 0.003
@@ -200,9 +204,20 @@ class Factorizer:
     def _search_errors(
         self, rank: int, starts: list[Factors], n_init: int | None, effort: float = 1.0
     ) -> Factors:
-        process = FewestErrors(self.table.packed, rank, self.rng, starts, n_init, effort)
-        outcome = self._run(f"Moves of {rank} components", process, process.total)
-        found = outcome.best
+        packed = self.table.packed
+        sweeps = affordable_sweeps(packed, rank, effort)
+        share = MOVES_BEFORE if sweeps else 1.0
+        moves = FewestErrors(packed, rank, self.rng, starts, n_init, effort * share)
+        found = self._found(f"Moves of {rank} components", moves)
+        if sweeps:
+            effort *= (n_init or STARTS_OF_MOVES) / STARTS_OF_MOVES
+            codes = ExactCodes(packed, found, self.rng, effort)
+            found = self._found(f"Exact codes of {rank} components", codes)
+        return found
+
+    def _found(self, name: str, process: FewestErrors | ExactCodes) -> Factors:
+        """The best factors of a search, after which this one may be over."""
+        found = self._run(name, process, process.total).best
         assert isinstance(found, Factors)
         if self._status.cut_short:
             self._best = (marginal_log_joint(found, self.table), found)

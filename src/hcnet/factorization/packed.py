@@ -144,3 +144,11 @@ def packed_bits(bits: NDArray[Any]) -> Words:
     packed = np.packbits(bits.astype(bool, copy=False), axis=1, bitorder="little")
     padded[:, : packed.shape[1]] = packed
     return padded.view("<u8").astype(np.uint64, copy=False)
+
+
+def unpacked(words: Words, n: int) -> NDArray[np.int64]:
+    """Weights (rows, n) of the entries of words (rows, planes, words)."""
+    octets = np.ascontiguousarray(words, "<u8").view(np.uint8)
+    bits = np.unpackbits(octets, axis=2, count=n, bitorder="little").astype(np.int64)
+    planes = np.arange(words.shape[1]).reshape(-1, 1)
+    return np.asarray((bits << planes).sum(axis=1))

@@ -23,6 +23,7 @@ from hcnet.factorization.error_kernels import (
     draw,
     pack,
     seed,
+    shuffle,
     uncovered,
 )
 
@@ -127,9 +128,7 @@ def _climb(on, off, bits, given, evidence, odds, state):
     order = np.arange(rank)
     for f in range(rank):
         prior[f] = _own_odds(bits[:, f], odds)
-    for i in range(rank - 1, 0, -1):
-        j = int(draw(state) * (i + 1))
-        order[i], order[j] = order[j], order[i]
+    shuffle(order, state)
     return _pass(on, off, bits, given, evidence, prior, order, 0.0, np.zeros((1, 1)))
 
 

@@ -16,7 +16,7 @@ from hcnet.factorization.fewest_errors import EXACT_RANK, FIGURE, best_responses
 from hcnet.factorization.packed import Packed, unpacked
 
 # Most sweeps, and the fewest with which annealing is worth its while.
-MOST_SWEEPS, LEAST_SWEEPS = 8000, 50
+MOST_SWEEPS, LEAST_SWEEPS = 8000, 200
 # First and last temperature, in wrong entries: shares of the observed entries of a column.  Real
 # tables freeze in between, with 100 rows as well as with 400.
 HEAT, COLD = 1 / 60, 1 / 240
@@ -35,8 +35,9 @@ def affordable_sweeps(table: Packed, rank: int, effort: float) -> int:
         return 0
     few, many = sorted(table.shape)
     trial = (BYTE_COST * number_type(table).itemsize * many + CODE_COST) * 2.0**rank + TRIAL_COST
-    sweeps = int(ANNEALING_SECONDS * 1e9 / (trial * few * rank))
-    return max(int(min(sweeps, MOST_SWEEPS) * effort), 1) if sweeps >= LEAST_SWEEPS else 0
+    affordable = ANNEALING_SECONDS * 1e9 / (trial * few * rank)
+    sweeps = int(min(affordable, MOST_SWEEPS) * effort)
+    return sweeps if sweeps >= LEAST_SWEEPS else 0
 
 
 def number_type(table: Packed) -> np.dtype[np.unsignedinteger[Any]]:

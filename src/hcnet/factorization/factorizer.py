@@ -205,13 +205,13 @@ class Factorizer:
         self, rank: int, starts: list[Factors], n_init: int | None, effort: float = 1.0
     ) -> Factors:
         packed = self.table.packed
-        sweeps = affordable_sweeps(packed, rank, effort)
+        of_codes = effort * (n_init or STARTS_OF_MOVES) / STARTS_OF_MOVES
+        sweeps = affordable_sweeps(packed, rank, of_codes)
         share = MOVES_BEFORE if sweeps else 1.0
         moves = FewestErrors(packed, rank, self.rng, starts, n_init, effort * share)
         found = self._found(f"Moves of {rank} components", moves)
         if sweeps:
-            effort *= (n_init or STARTS_OF_MOVES) / STARTS_OF_MOVES
-            codes = ExactCodes(packed, found, self.rng, effort)
+            codes = ExactCodes(packed, found, self.rng, of_codes)
             found = self._found(f"Exact codes of {rank} components", codes)
         return found
 

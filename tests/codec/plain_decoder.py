@@ -107,7 +107,7 @@ def read_file(data):
     Without an end, whole records are taken one after the other for as long as there are any.
     """
     require(data[:8] == SIGNATURE, "not an hcz file")
-    require(len(data) >= 10 and data[8] in (1, 2) and data[9] == 0, "unknown version or flags")
+    require(len(data) >= 10 and data[8] in (1, 2, 3) and data[9] == 0, "unknown version or flags")
     pages, at = [], 10
     if data[-4:] == b"HCZ.":
         begin, sizes = read_index(data)

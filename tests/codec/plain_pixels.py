@@ -63,10 +63,14 @@ class PageDecoder(PlaceDecoder):
         """Prepare everything that belongs to the pixels of the page."""
         kept = self.kept
         self.base = len(kept.copies)
+        self.back = 128  # how many earlier copies are compared, at most
+        if kept.version > 2:
+            self.back = clip(self.H * self.W // max(len(self.copies), 1), 128, 1000)
         for part, top, left in self.copies:
             rank = len(kept.ranks[part])
             kept.ranks[part].append(len(kept.copies))
-            copy = Copy(part, rank, top + MARGIN, left + MARGIN, kept.sizes[part])
+            size = kept.sizes[part]
+            copy = Copy(part, rank, top + MARGIN, left + MARGIN, size, self.back + 16)
             kept.copies.append(copy)
         self.events = self.find_events()
         self.parts = len(self.events) > 0
@@ -116,9 +120,9 @@ class PageDecoder(PlaceDecoder):
         """Return pairs (j, copy): the copies near copy i by rank that know their row v."""
         copies, c = self.kept.copies, self.kept.copies[i]
         same = self.kept.ranks[c.part]
-        ranks = range(max(c.rank - 128, 0), min(c.rank + 16, len(same)))
+        ranks = range(max(c.rank - self.back, 0), min(c.rank + 16, len(same)))
         return [
-            (r - c.rank + 128, copies[same[r]])
+            (r - c.rank + self.back, copies[same[r]])
             for r in ranks
             if r != c.rank and copies[same[r]].rows > v
         ]

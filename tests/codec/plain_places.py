@@ -11,7 +11,7 @@ import numpy as np
 MARGIN = 16  # pixels of paper on each side of the page
 MAX_CHAIN = 64  # pages that may depend on each other in a row, and the largest distance
 N_CONFIDENCES = 12
-N_CONTEXTS, N_SETS, N_FINALS = {1: 24, 2: 32}, {1: 7, 2: 10}, {1: 1, 2: 4}  # by version
+N_CONTEXTS, N_SETS, N_FINALS = {1: 24, 2: 32}, {1: 7, 2: 10}, {1: 1, 2: 4}  # by pixel model
 
 
 class FormatError(ValueError):
@@ -102,12 +102,12 @@ class Model:
 class Copy:
     """One place of a part on a page, with its pixels as far as they are known."""
 
-    def __init__(self, part, rank, top, left, size):
+    def __init__(self, part, rank, top, left, size, n_compared):
         """Begin with no row known; top and left are those of the canvas."""
         self.part, self.rank, self.top, self.left = part, rank, top, left
         self.rows = 0
         self.pixels = np.zeros(size, np.int64)
-        self.missed = [0] * 144
+        self.missed = [0] * n_compared
         self.dark = 0
 
 
@@ -134,14 +134,15 @@ class Kept:
         self.copies = []
         self.ranks = []  # for each part the indices of its copies
         self.on, self.seen = [], []
+        model = min(version, 2)  # of pixels
         # For each context: slot -> 256 * p + n. A slot that is not there has p = 2**21, n = 0.
-        self.slots = [{} for _ in range(N_CONTEXTS[version])]
-        n_sets, n_inputs = N_SETS[version], 3 + N_CONTEXTS[version]
+        self.slots = [{} for _ in range(N_CONTEXTS[model])]
+        n_sets, n_inputs = N_SETS[model], 3 + N_CONTEXTS[model]
         shape = n_sets, 1024, n_inputs * N_CONFIDENCES
-        self.weights = np.full(shape, {1: 85439, 2: 65910}[version], np.int64)
+        self.weights = np.full(shape, {1: 85439, 2: 65910}[model], np.int64)
         self.uses = np.zeros((n_sets, 1024), np.int64)
-        shape = N_FINALS[version], 1024, n_sets
-        self.final = np.full(shape, {1: 149796, 2: 104857}[version], np.int64)
+        shape = N_FINALS[model], 1024, n_sets
+        self.final = np.full(shape, {1: 149796, 2: 104857}[model], np.int64)
         bins = [PROBABILITY[clip(128 * b - 2048, -2047, 2047) + 2800] << 6 for b in range(33)]
         self.maps = np.tile(np.array(bins, np.int64), (2, 32768, 1))
         self.quiet, self.quiet_n = [549755813] * 256, [0] * 256

@@ -132,7 +132,7 @@ def test_damage_of_a_page_leaves_the_others(data, images):
         (MAGIC[:5], "is cut off"),
         (MAGIC, "is cut off"),
         (MAGIC.replace(b"\r\n", b"\n") + b"\1\0", "is not a file of compressed pages"),
-        (MAGIC + b"\3\0" + index_and_end([]), "file version 3"),
+        (MAGIC + b"\4\0" + index_and_end([]), "file version 4"),
         (MAGIC + b"\0\0" + index_and_end([]), "file version 0"),
         (MAGIC + b"\1\4" + index_and_end([]), "flags 0x4"),
         (MAGIC + b"\1\0" + index_and_end([25]), "damaged (a number is 1"),

@@ -1,8 +1,8 @@
 """Files of every release decode for ever.
 
 A file of a release is added once and never written again; beside it lies a TIFF file of its pages.
-Before the first release with version 2: ``hcnet compress tests/codec/released/second.tif -o
-tests/codec/released/second.hcz --force``; first.hcz has version 1, which is not written any more.
+Before the first release with version 3: ``hcnet compress tests/codec/released/third.tif -o
+tests/codec/released/third.hcz --force``; versions 1 and 2, of the others, are not written any more.
 """
 
 from pathlib import Path
@@ -31,4 +31,5 @@ def test_there_is_a_file_of_each_version():
     versions = {path.stem: path.read_bytes()[8] for path in FILES}
     assert versions["first"] == 1
     assert versions["second"] == 2
+    assert versions["third"] == 3
     assert set(versions.values()) == set(range(1, VERSION + 1))

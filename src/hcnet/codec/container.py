@@ -20,7 +20,7 @@ from hcnet.images import BoolArray, PageInfo, Resolution
 # The first byte is no text, and line ends tell a file that was sent as text, as in PNG.
 MAGIC = b"\x89HCZ\r\n\x1a\n"
 # The version that is written; all up to it are read.
-VERSION = 2
+VERSION = 3
 HEADER = struct.Struct("<8sBB")  # magic, version, flags
 PAGE, INDEX = b"P", b"I"
 END = struct.Struct("<I4s")  # bytes of the index, mark

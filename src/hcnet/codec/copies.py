@@ -15,9 +15,9 @@ from hcnet.codec.contexts import AS_DARK, NO_OWNER, RING, level_of, ring
 from hcnet.codec.tables import FAR, STEPS
 from hcnet.engine.cpu_compilation import inlined
 
-# Earlier copies that are compared: the latest of the part, and those that come soon.
-BEFORE, AFTER = 128, 16
-COMPARED = BEFORE + AFTER
+# Earlier copies that are compared: the latest of the part, at least and at most so many (versions 1
+# and 2 of the format always take the least), and those that come soon.
+LEAST_BEFORE, MOST_BEFORE, AFTER = 128, 1000, 16
 # Rows of a copy that are expected at once: the present one and the next two.
 AHEAD = 3
 # What a row has missed counts so many 256ths in the next row.
@@ -66,6 +66,18 @@ class Expected(NamedTuple):
     owner: NDArray[np.int32]  # the pixel of the part
 
 
+def compared(version: int, n_pixels: int, n_copies: int) -> int:
+    """How many copies each copy of a page is compared with, at most.
+
+    On a page of several, more earlier copies tell more; what each of them has missed may take four
+    bytes for every pixel of the page.
+    """
+    before = LEAST_BEFORE
+    if version > 2:
+        before = min(max(n_pixels // max(n_copies, 1), LEAST_BEFORE), MOST_BEFORE)
+    return before + AFTER
+
+
 def new_expected(width: int) -> Expected:
     """No expectations."""
     shape = RING, width
@@ -97,6 +109,14 @@ def clear(expected, y):
 
 
 @inlined
+def _window(copies, shapes, i):
+    """The copies in `members` that are compared: where `missed` would begin, begin and end."""
+    k, n = copies.part[i], copies.missed.shape[1]
+    low = shapes.first[k] + copies.rank[i] - (n - AFTER)
+    return low, max(low, shapes.first[k]), min(low + n, shapes.first[k + 1])
+
+
+@inlined
 def compare(copies, shapes, expected, i, base, y):
     """Compare the last row of a copy with that row of earlier copies."""
     k = copies.part[i]
@@ -109,9 +129,9 @@ def compare(copies, shapes, expected, i, base, y):
         if 0 <= x < expected.level.shape[1] and expected.level[r, x] > 0:
             more += (np.int64(copies.ink[own + u]) << 16) - expected.share[r, x]
     copies.dark[i - base] = ((copies.dark[i - base] * 205) >> 8) + more
-    low = shapes.first[k] + copies.rank[i] - BEFORE
+    low, begin, end = _window(copies, shapes, i)
     present = copies.ink[own : own + w]
-    for j in range(max(low, shapes.first[k]), min(low + COMPARED, shapes.first[k + 1])):
+    for j in range(begin, end):
         o = shapes.members[j]
         if o != i and copies.rows[o] > v:
             other = copies.start[o] + v * w
@@ -128,8 +148,7 @@ def expect(copies, shapes, expected, tables, i, base, y, sums, nearby):
     """Expect the present and the next rows of a copy, from earlier copies."""
     k = copies.part[i]
     h, w = shapes.height[k], shapes.width[k]
-    low = shapes.first[k] + copies.rank[i] - BEFORE
-    begin, end = max(low, shapes.first[k]), min(low + COMPARED, shapes.first[k + 1])
+    low, begin, end = _window(copies, shapes, i)
     now = y - copies.top[i]
     dark = 0
     for bound in DARKNESS:

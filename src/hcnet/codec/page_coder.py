@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hcnet.codec import arithmetic, lines
 from hcnet.codec.contexts import MARGIN, N_SLOTS, contexts_of
-from hcnet.codec.copies import COMPARED, Copies, Shapes, new_expected
+from hcnet.codec.copies import Copies, Shapes, compared, new_expected
 from hcnet.codec.mixing import BINS, SHARE, new_mixture, new_scratch
 from hcnet.codec.pixels import code_rows, events_of, new_progress, new_quiet
 from hcnet.codec.places import IntArray, Places, fitting
@@ -21,9 +21,9 @@ from hcnet.memory import check_memory
 
 # Pixels that are coded between two looks at the clock.
 CHUNK = 1 << 16
-# Bytes that a copy of a part takes: what others have missed of it, and its first events; for each
+# Bytes that a copy of a part takes beside what others have missed of it: its first events; for each
 # of its rows, the two events and the copies that sorting makes of them.
-PER_COPY, PER_ROW = 4 * COMPARED + 400, 240
+PER_COPY, PER_ROW = 400, 240
 
 
 class State:
@@ -82,7 +82,12 @@ def _code_pixels(
     if area.sum() >= 1 << 31:  # pixels of parts have numbers of 32 bits
         raise ValueError("its parts have too many pixels")
     n_rows = int(sizes[rows[:, 0], 0].sum())
-    needed = PER_COPY * n + PER_ROW * n_rows + int(9 * area.sum() + area[rows[:, 0]].sum())
+    n_compared = compared(state.version, stream.n_pixels, n)
+    needed = (
+        (4 * n_compared + PER_COPY) * n
+        + PER_ROW * n_rows
+        + int(9 * area.sum() + area[rows[:, 0]].sum())
+    )
     check_memory("The copies of parts on a page", needed, None, "use a larger machine")
     state.part = np.concatenate([state.part, rows[:, 0]])
     part = state.part
@@ -104,7 +109,7 @@ def _code_pixels(
         known,
         state.ink,
         rank,
-        np.zeros((n, COMPARED), np.int32),
+        np.zeros((n, n_compared), np.int32),
         np.zeros(n, np.int64),
     )
     shapes = Shapes(

@@ -23,7 +23,7 @@ from hcnet.codec.contexts import (
     ring,
     span,
 )
-from hcnet.codec.copies import AHEAD, COMPARED, clear, compare, expect, remember
+from hcnet.codec.copies import AHEAD, clear, compare, expect, remember
 from hcnet.codec.mixing import OTHERS, ROW, fetch, learn, predict
 from hcnet.engine.cpu_compilation import entry, inlined
 
@@ -196,7 +196,7 @@ def code_rows(
     width = page.shape[1] - 2 * MARGIN
     parts = events.shape[0] > 0
     rows = np.zeros(ABOVE + 1, np.int64)
-    nearby = np.zeros((COMPARED, 3), np.int64)
+    nearby = np.zeros((copies.missed.shape[1], 3), np.int64)
     slot, selection = scratch.slot, scratch.selection
     evidence, weight = scratch.evidence, scratch.weight
     unlearned = -1  # the pixel that was predicted last, until it is learned

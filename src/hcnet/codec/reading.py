@@ -26,7 +26,7 @@ from hcnet.memory import NotEnoughMemoryError, check_memory
 # Pages of more pixels are refused unless asked for: an A0 sheet at 300 dpi has half of them.
 MAX_PIXELS = 2**28
 # Bytes that decoding takes at most, beside the payload, and for each pixel.
-STATE_BYTES, PIXEL_BYTES = 240 * 2**20, 4
+STATE_BYTES, PIXEL_BYTES = 240 * 2**20, 8
 LARGER = "decode it on a larger machine"
 # Bytes of a file that are read at a time.
 CHUNK = 2**20

@@ -28,7 +28,7 @@ class Stream:
 
     def __init__(self, coder: Coder, data: Bytes, decode: bool, n_pixels: int) -> None:
         self.coder, self.data, self.decode = coder, data, decode
-        self.left = limits(n_pixels)
+        self.n_pixels, self.left = n_pixels, limits(n_pixels)
 
     def spend(self, *amounts: float) -> None:
         """Count pixels and rows of copies, and work, before there are too many."""

@@ -13,6 +13,9 @@ from hcnet.soft.pieces import IntArray, find_pieces, joined
 from hcnet.soft.soft_search import SoftSearch
 
 BORDER = 1  # pixels around a part that it also predicts
+# Pages of one print have most copies of the same parts (0.59 and more on all pages at hand), pages
+# of different print hardly any (0.01).
+RELATED = 0.25
 
 
 def search_pages(
@@ -33,6 +36,16 @@ def search_pages(
 
     run(search, Limits(), report)
     return search
+
+
+def breaks(placements: Sequence[IntArray]) -> list[int]:
+    """Pages from which on few copies are of parts that earlier pages have, too."""
+    found = []
+    for k in range(1, len(placements)):
+        earlier, later = (np.concatenate(some)[:, 0] for some in (placements[:k], placements[k:]))
+        if np.isin(later, earlier).sum() <= RELATED * len(later):
+            found.append(k)
+    return found
 
 
 def placed(search: SoftSearch, n_pages: int) -> tuple[list[IntArray], IntArray]:

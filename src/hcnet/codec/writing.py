@@ -15,7 +15,7 @@ from hcnet.checks import as_array, check_count, check_flag
 from hcnet.codec import container
 from hcnet.codec.container import Cursor
 from hcnet.codec.page_coder import State, decode_page, encode_page
-from hcnet.codec.page_parts import placed, search_pages
+from hcnet.codec.page_parts import breaks, placed, search_pages
 from hcnet.engine.driver import interruptible
 from hcnet.images import BoolArray, PageInfo, Resolution
 from hcnet.validation.images import check_images
@@ -27,6 +27,7 @@ GROUP, GROUP_PIXELS = 8, 2**26
 SEARCH = {True: 0.6, False: 4.0}
 
 Progress = Callable[[float], object]
+Page = tuple[BoolArray, PageInfo]
 
 
 class Writer:
@@ -74,7 +75,7 @@ class Writer:
         self._search, self._each = SEARCH[self._fast] / whole, 1 / whole  # shares of the time
         self._group = check_count("group", group, most=container.MOST_CHAIN)
         self._progress = progress
-        self._pages: list[tuple[BoolArray, PageInfo]] = []
+        self._pages: list[Page] = []
         self._sizes: list[int] = []  # of all records so far
         self._done = 0.0
         self._stack = ExitStack()
@@ -131,29 +132,59 @@ class Writer:
         pages, self._pages = self._pages, []
         if not pages:
             return
+        payloads = self._learn(pages)
+        firsts = [k for k, (_, begins) in enumerate(payloads) if begins]
+        if len(firsts) == 1:
+            self._write(pages, payloads)
+            return
+        del payloads
+        for some in np.split(np.arange(len(pages)), firsts[1:]):
+            related = [pages[k] for k in some]
+            self._write(related, self._learn(related))
+
+    def _learn(self, pages: list[Page]) -> list[tuple[bytes, bool]]:
+        """The payload of every page, and whether it begins anew: the first, and other print."""
+        n, begin = len(pages), len(self._sizes)
+        whole = self._search * n
         with interruptible() as interrupted:
-            images, begin = [pixels for pixels, _ in pages], self._done
-            whole = self._search * len(pages)
+            images = [pixels for pixels, _ in pages]
             search = search_pages(
                 images, self._fast, lambda share: self._tell(begin + whole * share)
             )
         if interrupted.is_set():
             raise KeyboardInterrupt
-        self._tell(begin + whole)
-        placements, sizes = placed(search, len(pages))
+        placements, sizes = placed(search, n)
         del search
-        state, records = State(container.VERSION), []
-        for k, ((pixels, info), rows) in enumerate(zip(pages, placements, strict=True)):
-            payload = encode_page(pixels, rows, sizes, state, self._fast)
-            records.append(container.page_record(pixels, info, int(k > 0), payload))
-            self._tell(self._done + self._each)
-        del state  # before there is another: it is the largest thing in memory
-        if self._verify:
-            state = State(container.VERSION)
-        for record, (pixels, info) in zip(records, pages, strict=True):
+
+        def encode(k: int, state: State) -> bytes:
+            return encode_page(images[k], placements[k], sizes, state, self._fast)
+
+        # Where few parts are shared, the price of a page decides.
+        alone = {k: len(encode(k, State(container.VERSION))) for k in breaks(placements)}
+        state, payloads = State(container.VERSION), []
+        for k in range(n):
+            payload = encode(k, state)
+            begins = k == 0 or len(payload) > alone.get(k, len(payload))
+            if k and begins:
+                del state  # before there is another: it is the largest thing in memory
+                state = State(container.VERSION)
+                payload = encode(k, state)
+            payloads.append((payload, begins))
+            self._tell(begin + whole + self._each * (k + 1))
+        return payloads
+
+    def _write(self, pages: list[Page], payloads: list[tuple[bytes, bool]]) -> None:
+        """Write the records of pages, decoded and compared if that is wanted."""
+        begin, n, state = len(self._sizes), len(pages), None
+        for k, ((pixels, info), (payload, begins)) in enumerate(zip(pages, payloads, strict=True)):
+            record = container.page_record(pixels, info, int(not begins), payload)
             if self._verify:
+                if begins:
+                    state = None  # before there is another
+                    state = State(container.VERSION)
+                assert state is not None
                 compare(record, pixels, info, state)
-                self._tell(self._done + self._each)
+                self._tell(begin + self._search * n + self._each * (n + k + 1))
             self._file.write(record)
             self._sizes.append(len(record))
 

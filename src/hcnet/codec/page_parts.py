@@ -22,13 +22,14 @@ def search_pages(
     pages: Sequence[BoolArray],
     fast: bool = False,
     progress: Callable[[float], object] | None = None,
+    dissolving: float = 1.0,
 ) -> SoftSearch:
     """Search pages for parts; a fast search finds only common parts inside ink that hangs together.
 
-    `progress` is told which share of the search is done.
+    `progress` is told which share of the search is done; `dissolving` is that of `SoftSearch`.
     """
     pieces = joined([in_lines(find_pieces(page, n)) for n, page in enumerate(pages)])
-    search = SoftSearch(pages, pieces, seed=0, brief=fast)
+    search = SoftSearch(pages, pieces, seed=0, brief=fast, dissolving=dissolving)
 
     def report(step: int, measurement: Measurement, seconds: float) -> None:
         if progress is not None:

@@ -25,6 +25,9 @@ from hcnet.validation.images import check_images
 GROUP, GROUP_PIXELS = 8, 2**26
 # How long a fast search for parts takes, and a full one, compared with writing or reading a page.
 SEARCH = {True: 0.6, False: 4.0}
+# Letters that touch are parts of their own only if they save more than the search believes: the
+# nearest copies predict pixels, and single letters have many more.
+DISSOLVING = 1.3
 
 Progress = Callable[[float], object]
 Page = tuple[BoolArray, PageInfo]
@@ -149,7 +152,7 @@ class Writer:
         with interruptible() as interrupted:
             images = [pixels for pixels, _ in pages]
             search = search_pages(
-                images, self._fast, lambda share: self._tell(begin + whole * share)
+                images, self._fast, lambda share: self._tell(begin + whole * share), DISSOLVING
             )
         if interrupted.is_set():
             raise KeyboardInterrupt

@@ -98,7 +98,8 @@ class SoftSearch(Stateful):
 
     `known` parts of earlier pages come first; `counts` are those of pixels without a part in
     earlier pages, to which these pages are added.  A `brief` search has one round, and looks for
-    common parts only inside a piece.
+    common parts only inside a piece.  A part is dissolved into others that have at most
+    `dissolving` times its bits.
     """
 
     def __init__(
@@ -109,13 +110,14 @@ class SoftSearch(Stateful):
         known: Known | None = None,
         counts: NDArray[np.float64] | None = None,
         brief: bool = False,
+        dissolving: float = 1.0,
     ) -> None:
         if known is not None:
             pieces = joined([known.pieces, pieces])
         self._found, self._seed = pieces, seed
         plan = _plan(len(pieces), known is None or not known.enough)
         self._plan = _brief(plan) if brief else plan
-        self._is_brief = brief
+        self._is_brief, self._dissolving = brief, dissolving
         # A copy of a part with n has log2(total / n) bits for its position and name: the limit of
         # the paper's E(S) for few placements on many pixels.  In a line of text it has fewer.
         self.total = math.e * max(sum(page.size for page in pages), 1)
@@ -292,7 +294,12 @@ class SoftSearch(Stateful):
             now = costs[copies].sum() + first[k] / n[k]
             then = (self.alone - saved)[copies].sum()
             by = set(covers[np.isin(covers[:, 0], copies), 1].tolist())
-            if then < now and several[copies].mean() > 0.5 and not by & gone and k not in needed:
+            if (
+                then < self._dissolving * now
+                and several[copies].mean() > 0.5
+                and not by & gone
+                and k not in needed
+            ):
                 gone.add(k)
                 needed |= by
         out = np.flatnonzero(np.isin(self.assigned, sorted(gone)))

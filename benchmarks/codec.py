@@ -9,6 +9,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ COMPRESS_SECONDS, DECOMPRESS_SECONDS, FAST_SECONDS, MEGABYTES = 40, 10, 8, 500
 # A page is text if half of its ink is in letters: 8-connected components whose longer side has 8 to
 # 100 pixels.  Text pages at hand have 72 % and more, sheets of music 15 % and less.
 LETTERS, LETTER = 0.5, (8, 100)
-N_PAGES = 4  # of a made-up document
+N_PAGES = 4  # made-up pages; documents have all, and one less
+PIECES = 2, 3, 4  # into which pages of text are cut, to be documents
 
 
 def is_text(page: BoolArray) -> bool:
@@ -52,12 +54,14 @@ def is_text(page: BoolArray) -> bool:
     return bool(ink[letters].sum() >= LETTERS * max(ink.sum(), 1))
 
 
-def halves(page: BoolArray) -> list[BoolArray]:
-    """Two pages of the same fonts: a page cut at the emptiest row near its middle."""
-    near = max(len(page) // 10, 1)
-    first = len(page) // 2 - near
-    row = first + int(np.argmin(page[first : first + 2 * near].sum(1)))
-    return [half for half in (page[:row], page[row:]) if half.size]
+def cut(page: BoolArray, n: int) -> list[BoolArray]:
+    """Pages of the same fonts: a page cut at the emptiest rows near its n-ths."""
+    near, rows = max(len(page) // (5 * n), 1), [0]
+    for k in range(1, n):
+        first = max(len(page) * k // n - near, 0)
+        rows.append(first + int(np.argmin(page[first : first + 2 * near].sum(1))))
+    pages = [page[top:bottom] for top, bottom in pairwise([*rows, len(page)])]
+    return [one for one in pages if one.size]
 
 
 def run_ours(pages: Sequence[BoolArray], fast: bool) -> Row:
@@ -274,7 +278,8 @@ def load(options: Any) -> tuple[dict[str, BoolArray], dict[str, list[BoolArray]]
     """Pages by name, and documents of several pages."""
     n, size = (2, (500, 1275)) if options.quick else (N_PAGES, None)
     made_up = scanned_text(n_pages=n, size=size, random_state=options.first_seed).images[:, 0]
-    pages, documents = {}, {"scanned_text": list(made_up)}
+    documents = {f"scanned_text, {k} pages": list(made_up[:k]) for k in (n - 1, n) if k > 1}
+    pages: dict[str, BoolArray] = {}
     if options.pages is None:
         pages = {f"scanned_text {k}": page for k, page in enumerate(made_up, 1)}
     else:
@@ -289,7 +294,10 @@ def load(options: Any) -> tuple[dict[str, BoolArray], dict[str, list[BoolArray]]
             if several:
                 documents[name] = list(X)
             elif is_text(X[0]) and not options.quick:
-                documents[f"{name}, two halves"] = halves(X[0])
+                documents |= {f"{name}, {n} pieces": cut(X[0], n) for n in PIECES}
+    texts = [page for page in pages.values() if is_text(page)]
+    if len(texts) > 1 and not options.quick:
+        documents["different print"] = texts[:2]
     return pages, documents
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from benchmarks.codec import halves, is_text, main, report
+from benchmarks.codec import cut, is_text, main, report
 from benchmarks.codec_rivals import Rival, Unusable, g4, read_pbm, rivals, write_pbm
 from hcnet.datasets import scanned_text
 
@@ -56,10 +56,12 @@ def test_text_has_half_of_its_ink_in_letters(page):
     assert not is_text(staves)
 
 
-def test_halves_make_up_the_page(page):
-    upper, lower = halves(page)
-    assert np.array_equal(np.concatenate([upper, lower]), page)
-    assert len(upper) > 100 < len(lower)
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_pieces_make_up_the_page(page, n):
+    pieces = cut(page, n)
+    assert len(pieces) == n
+    assert np.array_equal(np.concatenate(pieces), page)
+    assert min(map(len, pieces)) > 0.5 * len(page) / n
 
 
 def pack(pages, fast, verify):
@@ -92,7 +94,8 @@ def test_tables_are_made_with_and_without_ours(page, tmp_path, monkeypatch, caps
     rows = main(["--pages", str(tmp_path), "--json", str(tmp_path / "rows.jsonl")]).rows
     assert {"ours", "ours --fast"} < {row["coder"] for row in rows}
     documents = {row["document"]: row["pages"] for row in rows if "document" in row}
-    assert documents == {"scanned_text": 4, "ptt5, two halves": 2}
+    made_up = {f"scanned_text, {n} pages": n for n in (3, 4)}
+    assert documents == made_up | {f"ptt5, {n} pieces": n for n in (2, 3, 4)}
     compared = shutil.which("cjb2") is not None  # its encoder is a package of its own
     assert ("wanted ≤ −20 %" in report(rows)) == compared
 

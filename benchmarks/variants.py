@@ -6,23 +6,29 @@ digits.  Each beside the same network whose pools have no third dimension.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import rotate
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.harness import Benchmark, Row, measure, selected, spread, start, table
+from benchmarks.mnist_digits import Split
+from benchmarks.mnist_models import LEARNING, for_new_digits
 from hcnet import HCN, Layer
-from hcnet.datasets import shapes, words
+from hcnet.datasets import mnist, shapes, words
 from hcnet.hierarchy.explaining import all_allowed, host_joint
 from hcnet.images import Images
 from hcnet.metrics import groups_found, matched_iou
+from hcnet.preprocessing import OrientedEdges
 
 # Four letters in two fonts: in this ring of words no letter has a place of its own.
 WORDS = ("AC", "CH", "HT", "TA")
 N_TEST = 1000
+# Seeds for which the network without the third dimension is learned, too.
+N_WITHOUT = 5
 BITS = np.log(2)
 
 
@@ -106,11 +112,13 @@ def known_bits(task: Task) -> float:
     return -host_joint(network, images, all_allowed(network, len(X)), model.weights_) / BITS
 
 
-def run(bench: Benchmark, name: str, seed: int) -> None:
+def run(bench: Benchmark, name: str, seed: int, first_seed: int) -> None:
     """One seed: with the third dimension, and without."""
     task = TASKS[name](seed)
     groups = len(task.data.features) // task.variants
-    for layers in (task.layers, without(task)):
+    # Far worse than any difference between seeds: some are enough.
+    flat = [without(task)] if seed < first_seed + N_WITHOUT else []
+    for layers in (task.layers, *flat):
         model = HCN(layers, random_state=seed, **task.options)
         _, seconds, _ = measure(lambda model=model: model.fit(task.data.images, task.y))
         W1 = model.weights_[0]
@@ -128,6 +136,82 @@ def run(bench: Benchmark, name: str, seed: int) -> None:
             true_wrong=100 * wrong(known(task), task),
             seconds=seconds,
         )
+
+
+# Networks for digits: what the pools of both layers choose from, and whether an edge between two
+# directions is in the channels of both.
+DIGITS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "edges in two channels": ({}, {}, True),
+    "edges in one channel": ({}, {}, False),
+    "ring of 3, edges in one": ({"pool_features": 3, "feature_order": "ring"}, {}, False),
+    "ring of 3, weighted 1:2:1": (
+        {
+            "pool_features": 3,
+            "feature_order": "ring",
+            "pool_prior": np.reshape([1, 2, 1], (3, 1, 1)),
+        },
+        {},
+        False,
+    ),
+    "features in 2 variants": ({"variants": 2}, {}, True),
+    "the same, learned priors": ({"variants": 2}, {"pool_prior": "learned"}, True),
+}
+PER_CLASS, FEATURES, TEMPLATES, TURNS = 10, 48, 10, (0, 15, 30)
+
+
+def run_digits(bench: Benchmark, name: str, seed: int) -> None:
+    """One seed: errors on test digits as they are, and turned to either side."""
+    first, last, shared = DIGITS[name]
+    split, edges = Split(mnist()), OrientedEdges(8, shared=0.9 if shared else 1.0)
+    train, how = split.learning(PER_CLASS), {"pool": 3, "damping": 0.5, "perturbation": 0.1}
+    learned = HCN(
+        [
+            Layer(FEATURES, size=26, pool_border="same", p_W=0.001, **how, **first),
+            Layer(p_W=0.05, **how, **last),
+        ],
+        templates_per_class=TEMPLATES,
+        max_iter=40,
+        n_init=1,
+        engine="beliefs",
+        inference="match",
+        random_state=seed,
+        **LEARNING,
+    )
+    _, seconds, _ = measure(lambda: learned.fit(edges.transform(train.images), train.labels))
+    # The priors of pools as they were learned, or given.
+    levels = learned._model.network.levels
+    kept = [
+        replace(layer, pool_prior=level.window, perturbation=0.0)
+        for layer, level in zip(learned.layers, levels, strict=True)
+    ]
+    model = for_new_digits(learned.set_params(layers=kept))
+    errors = {}
+    for turn in TURNS:
+        images = split.test.images[:N_TEST]
+        signs = np.where(np.arange(len(images)) % 2, 1, -1)
+        turned = [
+            rotate(image, sign * turn, reshape=False, order=1) if turn else image
+            for image, sign in zip(images, signs, strict=True)
+        ]
+        predicted = model.predict(edges.transform(np.stack(turned)))
+        errors[f"turned_{turn}"] = 100 * float((predicted != split.test.labels[:N_TEST]).mean())
+    bench.add(task="digits", network=name, seed=seed, seconds=seconds, **errors)
+
+
+def report_digits(rows: list[Row]) -> None:
+    """The table of digits: a row per network."""
+    lines = []
+    for name in DIGITS:
+        mine = [r for r in rows if r.get("network") == name]
+        if mine:
+            errors = [spread([r[f"turned_{turn}"] for r in mine], 1) for turn in TURNS]
+            lines.append([name, *errors, spread([r["seconds"] for r in mine], 0)])
+    if lines:
+        head = [
+            "digits",
+            *(f"turned by {turn}°: errors in %" if turn else "errors in %" for turn in TURNS),
+        ]
+        table([*head, "seconds"], lines)
 
 
 def report(rows: list[Row]) -> str:
@@ -160,11 +244,18 @@ def main(arguments: list[str] | None = None) -> Benchmark:
     """Run the benchmark."""
     bench, options = start("variants", "parts with variants, learned by messages", arguments)
     n = options.seeds or (1 if options.quick else 20)
-    chosen = ("words in 2 fonts",) if options.quick else selected(options.only, tuple(TASKS))
+    every = (*TASKS, "digits")
+    chosen = ("words in 2 fonts",) if options.quick else selected(options.only, every)
     for name in chosen:
+        if name == "digits":
+            for seed in range(options.first_seed, options.first_seed + min(n, 5)):
+                for network in DIGITS:
+                    run_digits(bench, network, seed)
+            continue
         for seed in range(options.first_seed, options.first_seed + n):
-            run(bench, name, seed)
-    report(bench.rows)
+            run(bench, name, seed, options.first_seed)
+    report([row for row in bench.rows if row["task"] != "digits"])
+    report_digits(bench.rows)
     return bench
 
 

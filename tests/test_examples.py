@@ -20,6 +20,7 @@ LONG = {
     "pixel_art",
     "several_objects",
     "shapes_hierarchy",
+    "two_fonts",
 }
 # What an example must say of its success.
 SAYS = {
@@ -34,6 +35,7 @@ SAYS = {
     "shapes_hierarchy": "1000 of 1000 new images in the right cluster",
     "spike_raster": "3 of 3 right to the last spike",
     "stream": "600 images: 6 parts",
+    "two_fonts": "4 of 4 letters are a group of their two fonts",
     "touching_digits": "of 6 lines read without an error",
     "yes_no_table": "of those that were missing 100.0%",
 }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hcnet.datasets import scanned_text
-from hcnet.metrics import glyph_scores
+from hcnet.metrics import glyph_scores, groups_found
 
 
 def exact_placements(data):
@@ -151,3 +151,22 @@ def test_bad_input_gets_a_sentence(page, change, message):
     given = {"placements": [[0, 0, 0, 0]], "features": page.features, "truth": page, **change}
     with pytest.raises((TypeError, ValueError), match=message):
         glyph_scores(**given)
+
+
+def test_groups_are_found_in_any_order():
+    rng = np.random.default_rng(0)
+    true = rng.random((6, 1, 6, 6)) < 0.4
+    for variants, order, found in (
+        (2, [3, 2, 0, 1, 5, 4], 3),
+        (2, [3, 1, 0, 2, 5, 4], 1),
+        (3, [5, 3, 4, 1, 2, 0], 2),
+        (3, [0, 1, 3, 2, 4, 5], 0),
+    ):
+        assert groups_found(true[order], true, variants) == found
+    damaged = true.copy()
+    damaged[0] = True  # hardly like any part
+    damaged[0, 0, 0] = False
+    assert groups_found(damaged, true, 2) >= 2
+    assert groups_found(true[:4], true, 2) == 0
+    with pytest.raises(ValueError, match="true must hold groups of 4 variants each, got 6 parts"):
+        groups_found(true, true, 4)

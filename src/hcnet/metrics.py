@@ -61,8 +61,8 @@ def groups_found(learned: BoolArray, true: BoolArray, variants: int) -> int:
     """The number of groups of so many true parts that are one group of learned parts.
 
     The variants of a group follow each other, in both arrays (parts, channels, height, width), in
-    any order.  Parts are matched as in `matched_iou`; a part that is off by half or more does not
-    count.
+    any order.  Parts are matched as in `matched_iou`; one counts if its partner resembles no other
+    true part more.
     """
     variants = check_count("variants", variants)
     table, rows, columns = _matched(learned, true)
@@ -74,7 +74,7 @@ def groups_found(learned: BoolArray, true: BoolArray, variants: int) -> int:
             )
     found: list[set[int]] = [set() for _ in range(len(table) // variants)]
     for true_part, part in zip(rows.tolist(), columns.tolist(), strict=True):
-        close = table[true_part, part] > 0.5
+        close = 0 < table[true_part, part] == table[:, part].max()
         found[true_part // variants].add(part // variants if close else -1)
     if len(rows) < len(table):  # too few parts were learned
         return 0

@@ -23,6 +23,7 @@ from hcnet.datasets import (
     PartsData,
     ScannedText,
     ShapesData,
+    WordsData,
 )
 from hcnet.preprocessing import LineRemover, OrientedEdges
 
@@ -40,6 +41,7 @@ SMALL = {
     "scanned_text": {"size": (90, 200), "text": "a word"},
     "deconvolution": {"n_images": 2},
     "shapes": {"n_images": 2, "feature_size": 9},
+    "words": {"n_images": 2},
     "boolean_matrix": {"shape": (5, 4), "rank": 2},
 }
 ARGUMENTS = [
@@ -54,7 +56,7 @@ def check_data(data):
     if isinstance(data, BooleanMatrixData):
         assert data.table.shape == data.clean.shape == data.mask.shape
         return
-    assert isinstance(data, PartsData | ScannedText | ShapesData)
+    assert isinstance(data, PartsData | ScannedText | ShapesData | WordsData)
     assert data.images.dtype == data.clean.dtype == bool
     assert data.images.shape == data.clean.shape
     assert data.features.any(axis=(1, 2, 3)).all()
@@ -69,6 +71,7 @@ def check_data(data):
     "hcnet.datasets.PartsData",
     "hcnet.datasets.ScannedText",
     "hcnet.datasets.ShapesData",
+    "hcnet.datasets.WordsData",
     "hcnet.datasets.PartsData.render",
     examples=200,
 )
@@ -231,6 +234,17 @@ def test_overlap_of_anything(name, a, b):
     answer = outcome(getattr(metrics, name), a, b)
     if answer is not None:
         assert ((np.asarray(answer) >= 0) & (np.asarray(answer) <= 1)).all()
+
+
+@given(st.one_of(anything(), images()), st.one_of(anything(), images()), odd_parameters())
+@about("hcnet.metrics.groups_found", examples=60)
+def test_groups_of_anything(learned, true, variants):
+    found = outcome(metrics.groups_found, learned, true, variants)
+    if found is not None:
+        assert 0 <= found <= len(true) // variants
+    again = outcome(metrics.groups_found, learned, learned, 1)
+    if again is not None and all(np.asarray(part).any() for part in learned):
+        assert again == len(learned)
 
 
 @given(st.one_of(st.text(), anything()), st.one_of(st.text(), anything()))

@@ -74,7 +74,7 @@ def words_task(seed: int) -> Task:
     for template, word in zip(known, WORDS, strict=True):
         for k, letter in enumerate(word):
             template[data.letters.index(letter), 0, k * (width + 1)] = True
-    options = {"n_classes": len(WORDS), "max_iter": 120, "n_init": 6}
+    options = {"n_classes": len(WORDS), "max_iter": 150, "n_init": 8}
     return Task(data, test, layers, options, [data.features, known], 2)
 
 

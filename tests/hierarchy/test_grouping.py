@@ -42,7 +42,7 @@ def page():
 
 def test_features_are_found_where_they_are_whatever_their_group(page):
     data, net, W, order = page
-    seen = present(net, [W], check_images(data.images, None).images)
+    seen, _ = present(net, [W], check_images(data.images, None).images)
     where = np.argsort(order)  # of a true feature in W
     for n in range(20):
         letters = [data.letters.index(one) for one in data.words[data.labels[n]]]
@@ -53,7 +53,7 @@ def test_features_are_found_where_they_are_whatever_their_group(page):
 
 def test_images_of_a_word_are_a_cluster_and_its_fonts_a_group(page):
     data, net, W, _ = page
-    seen = present(net, [W], check_images(data.images, None).images)
+    seen, _ = present(net, [W], check_images(data.images, None).images)
     wide = maximum_filter(seen, size=(1, 1, 3, 3)).reshape(80, len(W), -1)
     found = clustered(wide.reshape(80, -1), np.ones((80, 4), bool), np.random.default_rng(0))
     for label in range(4):

@@ -39,13 +39,20 @@ def feature_below(window, a, d, features):
 
 def channel_above(window, b, d, channels):
     """The channel of R that reaches feature b below by depth d: the inverse of `feature_below`."""
-    a = (b - d + window[6]) // window[5]
+    if window[5] > 1:  # dividing takes as long as a message
+        return (b - d) // window[5]
+    a = b - d + window[6]
     return a % channels if window[7] else a
 
 
 def first_depth(window, b):
     """The first depth by which some channel may reach feature b; others follow by the stride."""
-    return (b + window[6]) % window[5]
+    return b % window[5] if window[5] > 1 else 0
+
+
+def priors_of(log_prior, a):
+    """The priors of a channel of R, (rows, columns, members): its own, or those of all."""
+    return log_prior[a if log_prior.shape[0] > 1 else 0]
 
 
 def position(window, features, a, r, c, m):
@@ -54,21 +61,31 @@ def position(window, features, a, r, c, m):
     return feature_below(window, a, d, features), r + i - window[2], c + j - window[3]
 
 
+def pools_above(y, x, own, first, window, t, n):
+    """Copy the messages from the pools of a channel that reach (y, x) to `t`, behind n others."""
+    height, width, top, left = window[0], window[1], window[2], window[3]
+    rows, columns = own.shape[0], own.shape[1]
+    for i in range(height):
+        for j in range(width):
+            r, c = y - i + top, x - j + left
+            if 0 <= r < rows and 0 <= c < columns:
+                t[n] = own[r, c, first + i * width + j]
+                n += 1
+    return n
+
+
 def from_pools_above(b, y, x, from_pool, window, t):
     """Copy the messages from all pools that reach an element below to `t`; how many there are."""
-    height, width, top, left, depth, stride = window[:6]
-    channels, rows, columns = from_pool.shape[0], from_pool.shape[1], from_pool.shape[2]
+    positions, channels = window[0] * window[1], from_pool.shape[0]
+    if window[5] > 1 or window[4] == 1:
+        d = first_depth(window, b)
+        own = from_pool[channel_above(window, b, d, channels)]
+        return pools_above(y, x, own, d * positions, window, t, 0)
     n = 0
-    for d in range(first_depth(window, b), depth, stride):
+    for d in range(window[4]):
         a = channel_above(window, b, d, channels)
-        if not 0 <= a < channels:
-            continue
-        for i in range(height):
-            for j in range(width):
-                r, c = y - i + top, x - j + left
-                if 0 <= r < rows and 0 <= c < columns:
-                    t[n] = from_pool[a, r, c, (d * height + i) * width + j]
-                    n += 1
+        if 0 <= a < channels:
+            n = pools_above(y, x, from_pool[a], d * positions, window, t, n)
     return n
 
 
@@ -83,17 +100,18 @@ def or_to_U(b, y, x, below, from_pool, to_U, window, t):
         a = channel_above(window, b, d, channels)
         if not 0 <= a < channels:
             continue
+        own, m = to_U[a], d * height * width
         for i in range(height):
             for j in range(width):
                 r, c = y - i + top, x - j + left
                 if 0 <= r < rows and 0 <= c < columns:
-                    to_U[a, r, c, (d * height + i) * width + j] = t[n]
+                    own[r, c, m + i * width + j] = t[n]
                     n += 1
 
 
 def pool_to_R(a, r, c, to_U, log_prior, to_R, damping):
     """Step 2: messages from the pools to R, damped."""
-    new = pool_up(to_U[a, r, c], log_prior[a % log_prior.shape[0], r, c], to_U.shape[3])
+    new = pool_up(to_U[a, r, c], priors_of(log_prior, a)[r, c], to_U.shape[3])
     to_R[a, r, c] = damped(to_R[a, r, c], new, damping, POOL_TO_STEPS)
 
 
@@ -110,7 +128,7 @@ def max_pool(a, r, c, below, log_prior, to_R, window, t):
                 inside = 0 <= b < features and 0 <= y < rows and 0 <= x < columns
                 t[n] = below[b, y, x] if inside else -HUGE
                 n += 1
-    to_R[a, r, c] = pool_up(t, log_prior[a % log_prior.shape[0], r, c], n)
+    to_R[a, r, c] = pool_up(t, priors_of(log_prior, a)[r, c], n)
 
 
 def pool_to_U(a, r, c, to_U, above, log_prior, from_pool, t):
@@ -118,7 +136,7 @@ def pool_to_U(a, r, c, to_U, above, log_prior, from_pool, t):
     members = to_U.shape[3]
     for m in range(members):
         t[m] = to_U[a, r, c, m]
-    pool_down(above[a, r, c], t, log_prior[a % log_prior.shape[0], r, c], members)
+    pool_down(above[a, r, c], t, priors_of(log_prior, a)[r, c], members)
     for m in range(members):
         from_pool[a, r, c, m] = larger(t[m], -HUGE)
 
@@ -186,7 +204,7 @@ def choices_log_prior(choice, log_prior):
             for c in range(choice.shape[2]):
                 m = choice[a, r, c]
                 if m != OFF:
-                    total += np.float64(log_prior[a % log_prior.shape[0], r, c, m])
+                    total += np.float64(priors_of(log_prior, a)[r, c, m])
     return total
 
 
@@ -226,7 +244,7 @@ def move(below, log_prior, window, a, r, c, choice, taken):
     d, i, j = window[6], (height - 1) // 2, (width - 1) // 2
     m = (d * height + i) * width + j
     top, left = r - window[2], c - window[3]
-    prior = log_prior[a % log_prior.shape[0], r, c]
+    prior = priors_of(log_prior, a)[r, c]
     best = -np.inf
     for _ in range(depth * height * width):
         b = feature_below(window, a, d, below.shape[0])

@@ -26,7 +26,7 @@ from hcnet.messages import template_log_prior
 # `engine.planes` has the decisions for a block of channels of one image.
 _count, _position, _gain = compiled.count, compiled.position, compiled.gain
 _settle_block, _cost = compiled.settle_block, compiled.choices_log_prior
-_feature_below = compiled.feature_below
+_feature_below, _priors_of = compiled.feature_below, compiled.priors_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +176,7 @@ def _freedom(choice, below, log_prior, window, taken):
                 member = choice[a, r, c]
                 if member == OFF:
                     continue
-                prior = log_prior[a % log_prior.shape[0], r, c]
+                prior = _priors_of(log_prior, a)[r, c]
                 _count(window, a, r, c, choice, taken, -1)
                 b, y, x = _position(window, below.shape[0], a, r, c, member)
                 total += _open_gain(below, prior, window, a, r, c, taken)

@@ -4,7 +4,8 @@ Message passing finds the features before the templates, and puts them into grou
 wrong groups it does not come back.  So learning goes on in rounds.  After each, all features are
 found in the images by themselves, images with like features at like places are clustered, and
 features that alternate at a place within a cluster become a group.  The next round starts from
-these features, a little in doubt, in their new groups; the levels above start anew.
+these features, a little in doubt, in their new groups; the levels above start anew.  A feature that
+is hardly found gives way to what images show where the others explain them worst.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from threadpoolctl import threadpool_limits
 from hcnet.engine.driver import look
 from hcnet.grid import FLOAT
 from hcnet.hierarchy.explaining import explain
-from hcnet.hierarchy.network import Network, Weights, explaining_memory, in_batches
+from hcnet.hierarchy.network import Level, Network, Weights, explaining_memory, in_batches
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.layers import ClassLayer
 from hcnet.learning.message_passing import weight_prior
 
 # Constants are of letters in two fonts, on seeds that no figure is of: benchmarks/NOTES.md.
 # Rounds of a start, each with its share of the passes.
-ROUNDS = 4
+ROUNDS = 6
 # Log-odds with which a round starts from the weights of the one before.
 CONFIDENCE = 1.5
-# A feature that is found in fewer images than this share of the mean starts anew.
+# A feature that is found in fewer images than this share of the mean gives way to another.
 RARE = 0.25
 # Probability of a feature at a place, when images are explained by features alone.
 P_ON = 1e-3
@@ -57,36 +58,78 @@ def next_priors(
     rng: np.random.Generator,
 ) -> list[FloatArray]:
     """Log-odds of all weights for another round, after which features of a level change groups."""
-    seen = present(network, weights[: level + 1], images)
+    weights = list(weights)
+    seen, wrong = present(network, weights[: level + 1], images)
+    use = seen.any(axis=(2, 3)).sum(axis=0)
+    rare = np.flatnonzero(use < RARE * use.mean())
+    if level == 0 and len(rare):
+        weights[0] = reborn(network.levels[0], weights[0], rare, images, seen, wrong)
+        seen, _ = present(network, weights[:1], images)
+        use = seen.any(axis=(2, 3)).sum(axis=0)
+        rare = np.flatnonzero(use == 0)
     pool = network.levels[level + 1].pool
     wide = maximum_filter(seen, size=(1, 1, *pool.window)).reshape(*seen.shape[:2], -1)
     clusters = clustered(wide.reshape(len(wide), -1), allowed, rng)
     groups = grouped(exchanges(wide, clusters), pool.depth, rng)
     order = np.argsort(groups, kind="stable")
-    use = seen.any(axis=(2, 3)).sum(axis=0)
     found = []
     for k, (own, W) in enumerate(zip(network.levels, weights, strict=True)):
         prior = weight_prior(own.p_W, own.weight_shape, rng)
         if k <= level:
             same = aligned(W, groups, per_cluster(seen, clusters), use) if k == level else W
             known = np.where(same, CONFIDENCE, -CONFIDENCE).astype(FLOAT)
-            keep = use >= RARE * use.mean() if k == level else np.ones(len(W), bool)
-            prior[keep] = known[keep]
-            prior = prior[order] if k == level else prior
+            if k == level:
+                known[rare] = prior[rare]
+                known = known[order]
+            prior = known
         found.append(prior)
     return found
 
 
-def present(network: Network, weights: Weights, images: Images) -> BoolArray:
-    """Where the features of the highest level given are, whatever group they are in."""
+def present(network: Network, weights: Weights, images: Images) -> tuple[BoolArray, BoolArray]:
+    """Where the features of the highest level given are, whatever group they are in.
+
+    And the observed pixels that they explain wrongly, in the shape of the images.
+    """
     levels = network.levels[: len(weights)]
     flat = ClassLayer(tuple(range(levels[-1].features.n_features)), P_ON)
     alone = Network(levels, flat, network.noise)
-    found = []
+    seen, wrong = [], []
     for batch, _ in in_batches(images, explaining_memory(alone)):
         look()
-        found.append(explain(alone, weights, batch, candidates=4).S[-1])
-    return np.concatenate(found)
+        found = explain(alone, weights, batch, candidates=4)
+        seen.append(found.S[-1])
+        wrong.append((found.S[0] != batch.pixels) & batch.observed)
+    return np.concatenate(seen), np.concatenate(wrong)
+
+
+def reborn(
+    level: Level,
+    W: BoolArray,
+    rare: NDArray[np.int64],
+    images: Images,
+    seen: BoolArray,
+    wrong: BoolArray,
+) -> BoolArray:
+    """Features of which some are replaced by what images show where others explain them worst."""
+    h, w = level.features.feature_size
+    top, left = (
+        (size - 1) // 2 - offset
+        for size, offset in zip(level.pool.window, level.pool.offset, strict=True)
+    )
+    # Wrong pixels below every placement, whose elements are in the middle of their pools.
+    rows, columns = level.features.placement_size
+    count = np.zeros((len(seen), rows, columns))
+    for i, j in np.ndindex(h, w):
+        count += wrong[:, :, i + top : i + top + rows, j + left : j + left + columns].sum(axis=1)
+    count *= seen.any(axis=1)
+    new = W.copy()
+    for f in rare:
+        n, r, c = np.unravel_index(int(count.argmax()), count.shape)
+        if level.pool.apart and level.pool.depth == 1 and count[n, r, c]:
+            new[f] = images.pixels[n, :, r + top : r + top + h, c + left : c + left + w]
+        count[n] = 0
+    return new
 
 
 def clustered(seen: BoolArray, allowed: BoolArray, rng: np.random.Generator) -> NDArray[np.int64]:

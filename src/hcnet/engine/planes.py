@@ -77,7 +77,7 @@ def pools_above(y, x, own, first, window, t, n):
 def from_pools_above(b, y, x, from_pool, window, t):
     """Copy the messages from all pools that reach an element below to `t`; how many there are."""
     positions, channels = window[0] * window[1], from_pool.shape[0]
-    if window[5] > 1 or window[4] == 1:
+    if window[5] > 1 or window[4] == 1:  # a single channel
         d = first_depth(window, b)
         own = from_pool[channel_above(window, b, d, channels)]
         return pools_above(y, x, own, d * positions, window, t, 0)
@@ -89,24 +89,34 @@ def from_pools_above(b, y, x, from_pool, window, t):
     return n
 
 
+def to_pools_above(y, x, own, first, window, t, n):
+    """The inverse of `pools_above`: copy `t` to the messages of the pools of a channel."""
+    height, width, top, left = window[0], window[1], window[2], window[3]
+    rows, columns = own.shape[0], own.shape[1]
+    for i in range(height):
+        for j in range(width):
+            r, c = y - i + top, x - j + left
+            if 0 <= r < rows and 0 <= c < columns:
+                own[r, c, first + i * width + j] = t[n]
+                n += 1
+    return n
+
+
 def or_to_U(b, y, x, below, from_pool, to_U, window, t):
     """Step 1: messages from the ORs over the S below to U; `below` are its messages up."""
-    height, width, top, left, depth, stride = window[:6]
-    channels, rows, columns = to_U.shape[0], to_U.shape[1], to_U.shape[2]
     n = from_pools_above(b, y, x, from_pool, window, t)
     or_messages(below[b, y, x], t, n)
+    positions, channels = window[0] * window[1], to_U.shape[0]
+    if window[5] > 1 or window[4] == 1:  # a single channel
+        d = first_depth(window, b)
+        own = to_U[channel_above(window, b, d, channels)]
+        to_pools_above(y, x, own, d * positions, window, t, 0)
+        return
     n = 0
-    for d in range(first_depth(window, b), depth, stride):
+    for d in range(window[4]):
         a = channel_above(window, b, d, channels)
-        if not 0 <= a < channels:
-            continue
-        own, m = to_U[a], d * height * width
-        for i in range(height):
-            for j in range(width):
-                r, c = y - i + top, x - j + left
-                if 0 <= r < rows and 0 <= c < columns:
-                    own[r, c, m + i * width + j] = t[n]
-                    n += 1
+        if 0 <= a < channels:
+            n = to_pools_above(y, x, to_U[a], d * positions, window, t, n)
 
 
 def pool_to_R(a, r, c, to_U, log_prior, to_R, damping):

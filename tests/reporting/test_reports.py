@@ -16,6 +16,7 @@ from hcnet.hierarchy.inference import configuration
 from hcnet.images import part_boxes
 from hcnet.reporting import LiveReport, report, summary
 from hcnet.reporting.page import runs
+from hcnet.reporting.reports import network_content
 
 LAYERS = [Layer(4, size=9), Layer()]
 QUICK = {"n_init": 1, "max_iter": 10, "random_state": 0}
@@ -225,3 +226,22 @@ def test_a_report_of_the_training_images_counts_the_placements_of_learning(tmp_p
     text = report(model, tmp_path / "same.html", X).read_text()
     assert f"{len(model.placements_)} placements in 1 image" in text
     assert "found anew" in report(model, tmp_path / "other.html", X[..., ::-1]).read_text()
+
+
+def test_variants_stand_side_by_side_and_say_their_group():
+    data = shapes(variants=2, feature_size=9, n_images=3, random_state=0)
+    layers = [Layer(8, size=9, variants=2), Layer()]
+    model = HCN(layers, n_classes=4).set_weights(
+        [data.features, data.template_weights], data.images.shape[2:]
+    )
+    content, _ = network_content(model, data.images, None, None, None)
+    templates, parts = content.layers
+    assert [part.name for part in parts.parts[:3]] == [
+        "feature 0: variant 0 of group 0",
+        "feature 1: variant 1 of group 0",
+        "feature 2: variant 0 of group 1",
+    ]
+    assert templates.parts[0].made_of == "features 0|1, 4|5 of layer 1"
+    assert content.facts[1][:2] == ("Layer 2", "4 templates")
+    assert "3×3 positions × 2 features" in content.facts[1][2]
+    assert sum(part.count for part in parts.parts) == 6  # two in every image

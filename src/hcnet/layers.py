@@ -9,7 +9,7 @@ Border = Literal["full", "valid"]
 PoolBorder = Literal["full", "same"]
 FeatureOrder = Literal["groups", "line", "ring"]
 
-# Positions of a pool are numbered by 16 bits, signed (`hierarchy.decoding`).
+# Members of a pool are numbered by 16 bits, signed (`hierarchy.decoding`).
 MOST_MEMBERS = 2**15 - 1
 
 

@@ -76,8 +76,8 @@ def groups_found(learned: BoolArray, true: BoolArray, variants: int) -> int:
     for true_part, part in zip(rows.tolist(), columns.tolist(), strict=True):
         close = 0 < table[true_part, part] == table[:, part].max()
         found[true_part // variants].add(part // variants if close else -1)
-    if len(rows) < len(table):  # too few parts were learned
-        return 0
+    for true_part in {*range(len(table))} - {*rows.tolist()}:  # too few parts were learned
+        found[true_part // variants].add(-1)
     return sum(len(group) == 1 and -1 not in group for group in found)
 
 

@@ -174,3 +174,25 @@ def test_nothing_in_the_images_is_no_error():
     weights = [np.zeros(level.weight_shape, bool) for level in net.levels]
     priors = next_priors(net, weights, images, np.ones((3, 2), bool), 0, np.random.default_rng(0))
     assert all(np.isfinite(prior).all() for prior in priors)
+
+
+def test_three_variants_are_shifted_together():
+    """One of them has no room, so that the others follow it."""
+    seen = np.zeros((3, 3, 6, 5), bool)
+    seen[0, 0, 2, 2] = seen[1, 1, 1, 2] = seen[2, 2, 3, 2] = True
+    W = np.zeros((3, 1, 5, 5), bool)
+    W[0, 0, 1:3] = W[1, 0, 1:3] = W[2, 0, 3:5] = True
+    counts = per_cluster(seen, np.zeros(3, int))
+    found = aligned(W, np.zeros(3, int), counts, np.array([3, 2, 1]))
+    tops = found.any(axis=(1, 3)).argmax(axis=1)
+    # Rows of the ink on the page, before and after: nothing moves there.
+    assert (np.array([2, 1, 3]) + [1, 1, 3] - tops == 3).all()
+
+
+def test_features_that_are_nowhere_start_anew():
+    """With equal log-odds for all of them they would stay alike for ever."""
+    net = network(layer(4, (2, 2)), layer(2, None, depth=2), image_size=(4, 4), categories=(0, 1))
+    images = Images(np.zeros((3, 1, 4, 4), bool), np.ones((3, 1, 4, 4), bool))
+    weights = [np.zeros(level.weight_shape, bool) for level in net.levels]
+    priors = next_priors(net, weights, images, np.ones((3, 2), bool), 0, np.random.default_rng(0))
+    assert len(np.unique(priors[0])) > 4

@@ -98,7 +98,7 @@ class HCN(NetworkClassifier):
         How known weights are used; `hcnet.Inference` describes the four ways.
     n_init : int, default=2
         Number of starts.  Once one of them is clearly the best by joint log-probability, only that
-        one continues.
+        one continues; all of them, where features have variants.
     vote : bool, default=True
         Whether every weight is decided by the majority of the 15 passes with the highest joint
         log-probability (in a stream, of the last 15 minibatches).  Otherwise the best pass, or the

@@ -61,7 +61,7 @@ def next_priors(
     weights = list(weights)
     seen, wrong = present(network, weights[: level + 1], images)
     use = seen.any(axis=(2, 3)).sum(axis=0)
-    rare = np.flatnonzero(use < RARE * use.mean())
+    rare = np.flatnonzero((use == 0) | (use < RARE * use.mean()))
     if level == 0 and len(rare):
         weights[0] = reborn(network.levels[0], weights[0], rare, images, seen, wrong)
         seen, _ = present(network, weights[:1], images)
@@ -192,11 +192,14 @@ def grouped(
     """
     features = np.arange(len(exchange))
     best, found = -np.inf, features // variants
+    starts = np.arange(0, len(features), variants)
     for _ in range(GROUPINGS):
         look()
         groups = rng.permutation(features) // variants
         while True:
-            own = exchange @ np.eye(len(features) // variants)[groups]
+            # Sums in a fixed order, of the features of each group.
+            order = np.argsort(groups, kind="stable")
+            own = np.add.reduceat(exchange[:, order], starts, axis=1)
             to = own[:, groups] - own[features, groups][:, None]
             gain = to + to.T - 2 * exchange
             gain[groups[:, None] == groups] = 0
@@ -222,19 +225,18 @@ def aligned(
 ) -> BoolArray:
     """The features, shifted in their windows so that those of a group are at the same places.
 
-    `counts` are those of `per_cluster`.  All of a group follow the one that is used most, or it
-    follows them where they have no room.
+    `counts` are those of `per_cluster`.  All of a group follow the one that is used most, or some
+    other of them, so that all have room; otherwise they stay as they are.
     """
     found = W.copy()
     for group in np.unique(groups):
-        first, *others = sorted(np.flatnonzero(groups == group), key=lambda f: -use[f])
-        for other in others:
-            shift = _shift(counts[:, first], counts[:, other], W.shape[2:])
-            for feature, by in ((other, shift), (first, (-shift[0], -shift[1]))):
-                moved = _moved(found[feature], by)
-                if moved.sum() == found[feature].sum():
-                    found[feature] = moved
-                    break
+        own = sorted(np.flatnonzero(groups == group), key=lambda f: -use[f])
+        shifts = [_shift(counts[:, own[0]], counts[:, f], W.shape[2:]) for f in own]
+        for y, x in shifts:
+            moved = [_moved(W[f], (i - y, j - x)) for f, (i, j) in zip(own, shifts, strict=True)]
+            if all(one.sum() == W[f].sum() for f, one in zip(own, moved, strict=True)):
+                found[own] = moved
+                break
     return found
 
 

@@ -68,7 +68,8 @@ class Layer:
         Share of a new message from the pools upwards that replaces the old one while learning.
     variants : int, default=1
         The features of this layer come in groups of so many.  The layer above is made of groups:
-        wherever one of its elements is on, the pool chooses one feature of the group.
+        wherever one of its elements is on, the pool chooses one feature of the group.  `fit` finds
+        the groups; a stream keeps those that chance made.
     pool_features : int, default=1
         Features below, or channels of the image, among which the pool chooses: the one that the
         element stands for, and its neighbours.
@@ -76,8 +77,8 @@ class Layer:
         Which features are neighbours, with `pool_features`: in a ring the last and the first are.
     pool_prior : "uniform", "learned" or array, default="uniform"
         How probable the choices of a pool are: numbers that need not add up to one, of a shape that
-        broadcasts to (channels, features, height, width); "learned": as often as they are chosen in
-        the training images.
+        broadcasts to (channels, features, height, width); "learned": about as often as they are
+        chosen in the training images, where that is more probable.
 
     """
 

@@ -29,7 +29,7 @@ from hcnet.engine.driver import (
 )
 from hcnet.engine.engines import ReadyEngine
 from hcnet.hierarchy.explaining import explain, joint_function, joint_memory, joint_of_nothing
-from hcnet.hierarchy.grouping import ROUNDS, levels_with_variants, next_priors, round_passes
+from hcnet.hierarchy.grouping import levels_with_variants, next_priors, round_passes
 from hcnet.hierarchy.network import Network, Weights, explaining_memory, in_batches
 from hcnet.hierarchy.network_messages import NetworkPassing, count_ink, passing_memory
 from hcnet.images import BoolArray, FloatArray, Images
@@ -186,11 +186,12 @@ def learn_network(
     deadline = None if options.max_seconds is None else began + options.max_seconds
     new = partial(NetworkLearning, network, images, allowed, options, rng)
     passes = PASSES if options.max_iter is None else options.max_iter
-    forms = levels_with_variants(network)
+    forms, turns = levels_with_variants(network), max(len(round_passes(passes)) - 1, 1)
 
     def regrouped(decided: Decided, turn: int) -> NetworkLearning:
         """A round from the features of the one before, in other groups."""
-        level = forms[turn % len(forms)]
+        # Lower levels first: the levels above one that changes its groups start anew.
+        level = forms[min(turn * len(forms) // turns, len(forms) - 1)]
         known = decided.weights, images, allowed, level, rng
         return new(priors=next_priors(network, *known))
 
@@ -317,17 +318,18 @@ class _Race:
         """All rounds of all starts: before groups are right, nothing says which start is better."""
         for k in range(self.n_init):
             start: _Start | None = None
-            for turn, passes in enumerate(round_passes(self.passes)):
-                before, start = start, None
+            rounds = round_passes(self.passes)
+            for turn, passes in enumerate(rounds):
+                # The messages of the round before are not needed any more.
+                before, start = start and start.outcome.best, None
                 with bounded(self.deadline) as setting_up:
-                    made = regrouped(before.outcome.best, turn - 1) if before else self.new()
-                    start = _Start(made)
+                    start = _Start(regrouped(before, turn - 1) if before else self.new())
                 if start is None:
                     self.status = setting_up.status or self.status
                     if self.leader is not None:
                         self.leader.outcome.status = self.status
                     return
-                name = f"Start {k + 1} of {self.n_init}, round {turn + 1} of {ROUNDS}"
+                name = f"Start {k + 1} of {self.n_init}, round {turn + 1} of {len(rounds)}"
                 yield start, passes, name, self.leader
                 self.leader = start if self.leader is None else _best([self.leader, start])
                 if start.outcome.status.cut_short:
@@ -352,7 +354,9 @@ def check_passing_memory(
     """Bytes that a run needs; an error before it starts if that is more than allowed."""
     needed = passing_memory(options.engine, network, n_images, n_ink)
     needed += joint_memory(options.engine, network, n_images)
-    if options.n_init > 1:  # the best start so far, and the one that is running
+    if levels_with_variants(network):
+        needed *= 3  # the best round so far, the last one, and the one that is set up
+    elif options.n_init > 1:  # the best start so far, and the one that is running
         needed *= 2
     remedy = f"lower the n_features or the size of a layer, or the images per fit (now {n_images})"
     room = options.engine.free_memory()

@@ -325,7 +325,7 @@ def network_figures(model: Any) -> dict[str, Any]:
                 "size": list(level.features.feature_size),
                 "pool": list(level.pool.window),
                 "pool_border": level.pool.border,
-                "pool_features": level.pool.depth,
+                "pool_depth": level.pool.depth,
                 "feature_order": level.pool.feature_order,
                 "weights_on": int(W.sum()),
             }

@@ -107,7 +107,7 @@ def _check_prior(prior: Any, name: str, layer: CheckedLayer, below: int | None) 
         window = np.broadcast_to(window, (len(window), *shape))
         channels = below and (below // layer.depth if layer.feature_order == "groups" else below)
         fits = channels is None or len(window) in (1, channels)
-    except ValueError:
+    except (TypeError, ValueError):
         fits = False
     came = f"got {one_line(repr(prior), 80)}."
     if not fits:

@@ -102,7 +102,7 @@ DIGESTS = {
     small_letters: "7fb8ea2e60660398",
     deconvolution: "8e9b84fe1957ba08",
     boolean_matrix: "d5d70ca02203d907",
-    shapes: "1687498e9d91b3e2",
+    shapes: "1dcdaff6f90457eb",
 }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from hcnet.checks import RandomState, check_count, check_noise, check_random_state
+from hcnet.checks import RandomState, check_count, check_noise, check_random_state, one_line
 from hcnet.datasets.glyphs import load_glyphs
 from hcnet.datasets.parts_data import IntArray, flip_noise, render
 from hcnet.images import BoolArray
@@ -71,11 +71,14 @@ def words(
         The images, with the words, the fonts and the letters.
 
     """
-    words = tuple(words)
-    if not words or len({len(word) for word in words}) != 1 or not all(words):
+    given = tuple(words) if isinstance(words, list | tuple) else ()
+    texts = bool(given) and all(isinstance(word, str) and word for word in given)
+    if not texts or len({len(word) for word in given}) != 1:
         raise ValueError(
-            f"words must be texts of equal length, got {words!r}; pass for example ['CAT', 'HAT']."
+            f"words must be a list of texts of equal length, got {one_line(repr(words), 80)}; pass "
+            f"for example ['CAT', 'HAT']."
         )
+    words = given
     n_images, jitter = check_count("n_images", n_images), check_count("jitter", jitter)
     noise, rng = check_noise(noise), check_random_state(random_state)
     letters = "".join(sorted({letter for word in words for letter in word}))

@@ -84,7 +84,7 @@ class PoolLayer:
     @property
     def n_channels(self) -> int:
         """Channels of R."""
-        return self.n_below // self.depth if self.feature_order == "groups" else self.n_below
+        return self.n_below // self.variants
 
     @property
     def size(self) -> tuple[int, int]:
@@ -116,6 +116,11 @@ class PoolLayer:
         """The member in the middle of the window; of several variants the first."""
         (h, w), first = self.window, self.reach[6]
         return (first * h + (h - 1) // 2) * w + (w - 1) // 2
+
+    @property
+    def variants(self) -> int:
+        """Features of a group; 1 where features have no groups."""
+        return self.depth if self.feature_order == "groups" else 1
 
     @property
     def apart(self) -> bool:

@@ -353,6 +353,12 @@ def start_pools(
     )
 
 
+def features_below(layer: PoolLayer, d: int) -> tuple[IntArray, BoolArray]:
+    """The feature that each channel of R chooses by depth d, and whether there is one."""
+    below = feature_below(layer.reach, np.arange(layer.n_channels), d, layer.n_below)
+    return below, (below >= 0) & (below < layer.n_below)
+
+
 def set_active_pools(pools: PoolMessages, some: BoolArray) -> None:
     """Update some pools only from now on, (images, channels, height, width).
 
@@ -368,8 +374,7 @@ def set_active_pools(pools: PoolMessages, some: BoolArray) -> None:
     wide = wide[:, :, top : top + below_h, left : left + below_w]
     reached = np.zeros((len(some), layer.n_below, below_h, below_w), bool)
     for d in range(layer.depth):
-        below = feature_below(layer.reach, np.arange(layer.n_channels), d, layer.n_below)
-        inside = (below >= 0) & (below < layer.n_below)
+        below, inside = features_below(layer, d)
         reached[:, below[inside]] |= wide[:, inside]
     pools.active = ActivePools(np.flatnonzero(some), np.flatnonzero(reached))
 

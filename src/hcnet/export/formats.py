@@ -20,14 +20,13 @@ from hcnet.archive import kinds
 from hcnet.archive.kinds import ArraySource, Node, Shape, fits, shape_text
 from hcnet.atomic_files import write_atomically
 from hcnet.checks import in_short
-from hcnet.engine.planes import feature_below
 from hcnet.estimators.files import ESTIMATORS, Estimator
 from hcnet.estimators.template_classifier import TemplateClassifier
 from hcnet.factors import HUGE
 from hcnet.hierarchy.network import Level, NetworkModel
 from hcnet.images import BoolArray, Noise
 from hcnet.layers import ClassLayer
-from hcnet.messages import template_log_prior
+from hcnet.messages import features_below, template_log_prior
 from hcnet.model import PartsModel
 from hcnet.soft.soft_model import SoftModel
 from hcnet.validation.parameters import is_network
@@ -238,7 +237,7 @@ def _chosen(graph: Graph, level: Level, below: str, d: int, k: int) -> str:
     pool = level.pool
     if pool.depth == 1:
         return below
-    numbers = feature_below(pool.reach, np.arange(pool.n_channels), d, pool.n_below)
+    numbers, _ = features_below(pool, d)
     which = graph.constant(f"features{k}_{d}", np.clip(numbers, 0, pool.n_below - 1))
     return graph.add("Gather", [below, which], f"chosen{k}_{d}", axis=1)
 

@@ -45,8 +45,7 @@ GROUPINGS = 30
 
 def levels_with_variants(network: Network) -> list[int]:
     """Levels whose features come in groups."""
-    pools = [level.pool for level in network.levels[1:]]
-    return [k for k, pool in enumerate(pools) if pool.feature_order == "groups" and pool.depth > 1]
+    return [k for k, level in enumerate(network.levels[1:]) if level.pool.variants > 1]
 
 
 def next_priors(

@@ -488,7 +488,7 @@ def _draw_layers(
             pairs = zip(captions, elements, strict=True)
             captions = [f"{name} = {parts or 'nothing'}" for name, parts in pairs]
         tiles = [framed(np.array(palette, np.uint8)[one], scale or 1) for one in drawn]
-        forms = pools[k + 1].depth if k < last and pools[k + 1].feature_order == "groups" else 1
+        forms = pools[k + 1].variants if k < last else 1
         if forms > 1:
             groups = range(0, len(W), forms)
             tiles = [tile_grid(tiles[f : f + forms], forms, gap=1) for f in groups]

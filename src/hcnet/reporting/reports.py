@@ -380,8 +380,8 @@ def _layers(model: NetworkModel, found: Configuration | None) -> Content:
         parts = []
         for f, canvas in enumerate(drawn):
             name = f"feature {f}"
-            if k < L - 1 and pools[k + 1].feature_order == "groups" and pools[k + 1].depth > 1:
-                group, variant = divmod(f, pools[k + 1].depth)
+            if k < L - 1 and pools[k + 1].variants > 1:
+                group, variant = divmod(f, pools[k + 1].variants)
                 name = f"feature {f}: variant {variant} of group {group}"
             if k == L - 1:
                 name = f"template {f}, class {model.classes[network.classes.categories[f]]}"

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcnet.engine.cpu import max_pool
-from hcnet.engine.planes import feature_below
 from hcnet.factors import HUGE
 from hcnet.hierarchy.convolution import correlate, elements
 from hcnet.hierarchy.network import Level, Network, Weights, explaining_memory, in_batches
 from hcnet.images import BoolArray, FloatArray, Images
 from hcnet.layers import PoolLayer
-from hcnet.messages import class_log_prior
+from hcnet.messages import class_log_prior, features_below
 from hcnet.templates.template_kernels import count_shifts, match_all
 
 # Chosen on digits that neither train nor test: benchmarks/NOTES.md.
@@ -128,8 +127,7 @@ def _easiest(pool: PoolLayer, values: NDArray[np.float64]) -> NDArray[np.float64
     """The largest value of the features that each channel of R can choose: (images, channels)."""
     found = np.full((len(values), pool.n_channels), -np.inf)
     for d in range(pool.depth):
-        below = feature_below(pool.reach, np.arange(pool.n_channels), d, pool.n_below)
-        inside = (below >= 0) & (below < pool.n_below)
+        below, inside = features_below(pool, d)
         found[:, inside] = np.maximum(found[:, inside], values[:, below[inside]])
     return found
 

@@ -16,10 +16,11 @@ from hcnet.hierarchy.grouping import (
     next_priors,
     per_cluster,
     present,
+    reborn,
     round_passes,
 )
 from hcnet.images import Images
-from hcnet.metrics import groups_found
+from hcnet.metrics import groups_found, part_iou
 from hcnet.validation.images import check_images
 
 WORDS = ("AC", "CH", "HT", "TA")
@@ -71,6 +72,17 @@ def test_the_next_round_starts_from_the_features_in_their_groups(page):
     assert set(np.abs(first).ravel().tolist()) == {grouping.CONFIDENCE}
     assert second.shape == net.levels[1].weight_shape
     assert (second < 0).all()  # nothing is known of the templates
+
+
+def test_a_feature_that_is_lacking_is_cut_from_where_the_others_are_wrong(page):
+    data, net, W, _ = page
+    images = check_images(data.images, None).images
+    less = W.copy()
+    less[3] = False
+    seen, wrong = present(net, [less], images)
+    found = reborn(net.levels[0], less, np.array([3]), images, seen, wrong)
+    np.testing.assert_array_equal(np.delete(found, 3, axis=0), np.delete(W, 3, axis=0))
+    assert part_iou(found[3], W[3]) > 0.8
 
 
 def test_a_label_decides_about_a_cluster():
@@ -130,7 +142,7 @@ def test_features_together_in_an_image_do_not_exchange():
     wide[[0, 1], 2, 2] = True  # 2 is there together with 0
     found = exchanges(wide, np.zeros(4, int))
     assert found[0, 1] > 0
-    assert found[0, 2] < found[0, 1]
+    assert found[0, 2] < 0 < found[0, 1]
     assert (found == found.T).all()
 
 
